@@ -1,8 +1,6 @@
-"""The sdist, and the wheel that is built from it, by tools of their own:
+"""`python tests/build.py FOLDER` builds the sdist, and from it the wheel, by tools of their own.
 
-    python tests/build.py FOLDER
-
-leaves in FOLDER an environment `tools`, a copy `tree` of the sources, both files, and `unpacked`, the sdist in which
+It leaves in FOLDER an environment `tools`, a copy `tree` of the sources, both files, and `unpacked`, the sdist in which
 the wheel was built. Its modules may be slow, so CFLAGS compile them in a hurry; Cython runs once, for the sdist.
 """
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import tracemalloc
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -74,15 +75,14 @@ PRELUDE = Path(__file__).with_name("prelude.py").read_text(encoding="utf-8")
 
 @pytest.fixture
 def program(tmp_path, request):
-    """Run Python code in a process of its own, after the START of the file; what it printed. A warning or a hang is a
-    failure. Other libraries start no threads at their import."""
+    """Run Python code in a process of its own, after the START of the file; what it printed. A warning is a failure."""
 
     def run_program(code, *options, **env):
         path = tmp_path / "program.py"
         path.write_text(PRELUDE + getattr(request.module, "START", "") + code)
         chosen = ("TILECORE_MAX_BYTES", "TILECORE_NUM_THREADS", "TILECORE_RECYCLE_BYTES")
-        alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        env = {name: value for name, value in os.environ.items() if name not in chosen} | alone | env
+        serial = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # other libraries start no threads
+        env = {name: value for name, value in os.environ.items() if name not in chosen} | serial | env
         command = [sys.executable, "-W", "error", *options, path]
         done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0 and not done.stderr, f"{done.stdout}\n{done.stderr}"
@@ -93,8 +93,7 @@ def program(tmp_path, request):
 
 @pytest.fixture
 def usual_signals():
-    """SIGINT, SIGTERM and SIGHUP, with their usual handlers. A shell has the programs that it starts in the background
-    ignore SIGINT, and nohup SIGHUP."""
+    """SIGINT, SIGTERM and SIGHUP, with their usual handlers: shells have programs in the background ignore them."""
     usual = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL}
     usual = {getattr(signal, name): handler for name, handler in usual.items() if hasattr(signal, name)}
     before = {number: signal.signal(number, handler) for number, handler in usual.items()}
@@ -105,8 +104,8 @@ def usual_signals():
 
 @pytest.fixture
 def raised_between():
-    """Call a function again and again. Each time, an error comes before another of the instructions that it runs in its
-    own code, as from a signal handler. Whether the error came out, each time."""
+    """Call a function again and again, each time with an error before another of the instructions in its own code, as
+    from a signal handler. Whether the error came out, each time."""
 
     def run(call, is_own, error, place=None):
         seen, came = {}, False
@@ -154,6 +153,14 @@ def settings_stay():
     tilecore.set_max_bytes(max_bytes)
     tilecore.set_recycle_limit(recycle_limit)
     tilecore.set_num_threads(None)
+
+
+@pytest.fixture
+def traced():
+    """Python's memory is traced during the test. `clear_traces()` sets what is used, and its peak, to 0."""
+    tracemalloc.start()
+    yield tracemalloc
+    tracemalloc.stop()
 
 
 class Asked(tilecore.num_threads):
@@ -215,7 +222,11 @@ def tools(built):
     return built.tree.with_name("tools") / ("Scripts" if sys.platform == "win32" else "bin") / "python"
 
 
-# ---------------------------------------------------------------- processes
+@pytest.fixture
+def source(tmp_path):
+    """A .npy file of shape (2, 3), alone in its folder."""
+    np.save(tmp_path / "in.npy", np.arange(6, dtype="f4").reshape(2, 3))
+    return tmp_path / "in.npy"
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads its options
@@ -232,17 +243,14 @@ def pytest_collection_finish():
     gc.freeze()
 
 
-# ---------------------------------------------------------------- tiers
-
 TIERS = ("quick", "process", "compiler", "package")
-ALONE = {"monkeypatch", "capsys", "tmp_path", "settings_stay"}  # one for all threads that run one test
+ALONE = {"monkeypatch", "capsys", "tmp_path", "settings_stay", "traced"}  # one for all threads that run one test
 NEEDED = {"program": "process", "run": "process", "compile_c": "compiler", "built": "package"}  # by fixtures
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items):
-    """Each test is in one tier: that of its own mark, else of its class's, else of its file's; or the later one that a
-    fixture needs."""
+    """Each test is in one tier: of its own mark, else its class's, else its file's; or in a fixture's later one."""
     tiers = {}
     for item in items:
         marks = [mark.name for mark in item.iter_markers() if mark.name in TIERS]  # the closest one first

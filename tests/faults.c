@@ -147,10 +147,9 @@ ssize_t pwrite64(int, const void *, size_t, off64_t) __attribute__((alias("pwrit
 long syscall(long number, ...)
 {
     long a[6];
-    int i;
     va_list arguments;
     va_start(arguments, number);
-    for (i = 0; i < 6; i++) a[i] = va_arg(arguments, long);
+    for (int i = 0; i < 6; i++) a[i] = va_arg(arguments, long);
     va_end(arguments);
     if (number == SYS_memfd_create && a[1] & 8) return errno = EINVAL, -1; /* MFD_NOEXEC_SEAL: an older Linux */
     if (number == SYS_memfd_create && fails("memfd_create", 0)) REFUSE(-1);

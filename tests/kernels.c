@@ -94,8 +94,7 @@ static char *place(char *memory, ptrdiff_t n, int behind) { return behind ? memo
 static void check(const char *dst, const char *src, ptrdiff_t src_pitch, ptrdiff_t dst_pitch)
 {
     const ptrdiff_t row = running.row, repeats = running.repeats;
-    ptrdiff_t i;
-    for (i = 0; i < running.rows; i++) {
+    for (ptrdiff_t i = 0; i < running.rows; i++) {
         const char *const first = dst + i * dst_pitch;
         /* The first copy is the row, and each other one is the one before it. */
         if (memcmp(first, src + i * src_pitch, (size_t)row) == 0 &&
@@ -108,9 +107,8 @@ static void check(const char *dst, const char *src, ptrdiff_t src_pitch, ptrdiff
 
 static void check_gaps(const char *dst, ptrdiff_t pitch, ptrdiff_t row, ptrdiff_t rows)
 {
-    ptrdiff_t r, i;
-    for (r = 0; r < rows - 1; r++)
-        for (i = row; i < pitch; i++)
+    for (ptrdiff_t r = 0; r < rows - 1; r++)
+        for (ptrdiff_t i = row; i < pitch; i++)
             if (dst[r * pitch + i] != 0x55) {
                 report("wrote between rows");
                 return;
@@ -120,9 +118,8 @@ static void check_gaps(const char *dst, ptrdiff_t pitch, ptrdiff_t row, ptrdiff_
 /* What is chosen can write such rows, and is of those that the set lists, and that this program runs one by one. */
 static void check_choice(const tilecore_set *kernels, const tilecore_rows *chosen, ptrdiff_t rows)
 {
-    const tilecore_row_kernel *const *kernel;
     for (; kernels; kernels = kernels->borrows_from)
-        for (kernel = kernels->row_kernels; *kernel; kernel++)
+        for (const tilecore_row_kernel *const *kernel = kernels->row_kernels; *kernel; kernel++)
             if ((*kernel)->write == chosen->write) {
                 running.kernel = (*kernel)->name;
                 if ((*kernel)->can && !(*kernel)->can(chosen, rows)) report("chosen, though it cannot");
@@ -134,18 +131,15 @@ static void check_choice(const tilecore_set *kernels, const tilecore_rows *chose
 /* Whether another kernel is chosen, or can, for rows of one byte less. */
 static int is_bound(const tilecore_set *kernels, ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t rows)
 {
-    const tilecore_row_kernel *const *kernel;
     tilecore_rows now, before;
-    int in_first_cache;
-    for (in_first_cache = 0; in_first_cache < 2; in_first_cache++) {
+    for (int in_first_cache = 0; in_first_cache < 2; in_first_cache++) {
         tilecore_prepare_rows(&now, kernels, row, repeats, row, row * repeats, rows, in_first_cache);
         tilecore_prepare_rows(&before, kernels, row - 1, repeats, row - 1, (row - 1) * repeats, rows, in_first_cache);
         if (now.write != before.write) return 1;
     }
     for (; kernels; kernels = kernels->borrows_from)
-        for (kernel = kernels->row_kernels; *kernel; kernel++)
-            if ((*kernel)->can && (*kernel)->can(&now, rows) != (*kernel)->can(&before, rows))
-                return 1;
+        for (const tilecore_row_kernel *const *kernel = kernels->row_kernels; *kernel; kernel++)
+            if ((*kernel)->can && (*kernel)->can(&now, rows) != (*kernel)->can(&before, rows)) return 1;
     return 0;
 }
 
@@ -154,9 +148,8 @@ static void check_rows(const tilecore_set *kernels, const tilecore_row_kernel *k
                        ptrdiff_t repeats, ptrdiff_t rows)
 {
     const ptrdiff_t span = row * repeats;
-    int behind, apart;
-    for (behind = 0; behind < 2; behind++) {
-        for (apart = 0; apart < 7; apart++) {
+    for (int behind = 0; behind < 2; behind++) {
+        for (int apart = 0; apart < 7; apart++) {
             /* Rows together; apart in the source and the destination; the source back to front; apart in the
              * source alone; in the destination alone; the same source row for all; the destination back to front. */
             const ptrdiff_t src_gap = apart == 1 ? 5 : (apart == 3) * 2 * row;
@@ -200,9 +193,8 @@ static void check_rows(const tilecore_set *kernels, const tilecore_row_kernel *k
 static void check_packed(const char *dst, ptrdiff_t dst_row, ptrdiff_t dst_item, const char *src, ptrdiff_t pitch,
                          ptrdiff_t step, ptrdiff_t rows, ptrdiff_t count)
 {
-    ptrdiff_t r, i;
-    for (r = 0; r < rows; r++)
-        for (i = 0; i < count; i++)
+    for (ptrdiff_t r = 0; r < rows; r++)
+        for (ptrdiff_t i = 0; i < count; i++)
             if (memcmp(dst + r * dst_row + i * dst_item, src + r * pitch + i * step, (size_t)running.row) != 0) {
                 report("wrong items");
                 return;
@@ -214,11 +206,9 @@ static void check_packing(const tilecore_set *kernels, ptrdiff_t item, ptrdiff_t
 {
     static TILECORE_ALIGNED char cells[TILECORE_CELL_BYTES];
     tilecore_shuffles shuffles;
-    ptrdiff_t step;
-    int how;
     /* `rows` rows of `count` items become columns. A pitch of 1024 is one whose lines are staged; each row has one item
      * in its first line there. */
-    for (how = TILECORE_BY_TILES; how <= TILECORE_PAST_CACHES; how++) {
+    for (int how = TILECORE_BY_TILES; how <= TILECORE_PAST_CACHES; how++) {
         const ptrdiff_t pitch = gap == 2 && count * item <= 1024 ? 1024 : (count + gap) * item;
         const ptrdiff_t skew = gap == 2 && !behind ? 64 - item : 0;
         const ptrdiff_t dst_pitch = rows * item + gap;
@@ -237,7 +227,7 @@ static void check_packing(const tilecore_set *kernels, ptrdiff_t item, ptrdiff_t
             check_packed(end, item, -dst_pitch, last, -pitch, item, rows, count);
         }
     }
-    for (step = -16; step <= 16 && kernels->deinterleave && rows < 5; step++) {
+    for (ptrdiff_t step = -16; step <= 16 && kernels->deinterleave && rows < 5; step++) {
         const ptrdiff_t along = step / 2 * (step % 2 ? 1 : item); /* odd: of bytes, so items may overlap */
         const ptrdiff_t width = (along < 0 ? -along : along) * (count - 1) + item;
         const ptrdiff_t pitch = width + gap, dst_pitch = count * item + gap;
@@ -252,7 +242,7 @@ static void check_packing(const tilecore_set *kernels, ptrdiff_t item, ptrdiff_t
         check_gaps(dst, dst_pitch, count * item, rows);
     }
     if (!kernels->deinterleave || rows < 2 || rows > 4) return;
-    for (step = 0; step < 4; step++) { /* groups: rows; and together */
+    for (ptrdiff_t step = 0; step < 4; step++) { /* groups: rows; and together */
         const ptrdiff_t between = step < 2 ? (count + gap) * item : item;
         const ptrdiff_t along = step % 2 ? -between : between, groups = step < 2 ? item : (rows + gap) * item;
         const ptrdiff_t n_src = (rows - 1) * between + (count - 1) * groups + item;
@@ -274,7 +264,6 @@ static void check_bytes(const tilecore_set *kernels, ptrdiff_t bytes, int behind
     static const ptrdiff_t counts[] = {1, 2, 3, 50, 200};
     const char *const src = place(source, bytes, behind);
     char *dst = place(target, bytes, behind);
-    size_t j;
     memset(dst, 0x55, (size_t)bytes);
     begin(kernels, "copy", bytes, 1, 1);
     kernels->copy(dst, src, bytes);
@@ -284,7 +273,7 @@ static void check_bytes(const tilecore_set *kernels, ptrdiff_t bytes, int behind
     kernels->stream(dst, src, bytes);
     kernels->stream_end();
     check(dst, src, bytes, bytes);
-    for (j = 0; j < sizeof counts / sizeof *counts && bytes * counts[j] <= ROOM; j++) {
+    for (size_t j = 0; j < sizeof counts / sizeof *counts && bytes * counts[j] <= ROOM; j++) {
         dst = place(target, bytes * counts[j], behind);
         memcpy(dst, src, (size_t)bytes);
         begin(kernels, "replicate", bytes, counts[j], 1);
@@ -297,12 +286,12 @@ static void check_bytes(const tilecore_set *kernels, ptrdiff_t bytes, int behind
 static ptrdiff_t tile(char *dst, const char *src, int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
                       ptrdiff_t itemsize)
 {
-    ptrdiff_t i, inner = itemsize, bytes = 0;
+    ptrdiff_t inner = itemsize, bytes = 0;
     if (ndim == 0) return memcpy(dst, src, (size_t)itemsize), itemsize;
-    for (i = 1; i < ndim; i++) inner *= shape[i];
-    for (i = 0; i < shape[0]; i++)
+    for (int axis = 1; axis < ndim; axis++) inner *= shape[axis];
+    for (ptrdiff_t i = 0; i < shape[0]; i++)
         bytes += tile(dst + bytes, src + i * inner, ndim - 1, shape + 1, repeats + 1, itemsize);
-    for (i = 1; i < repeats[0]; i++) memcpy(dst + i * bytes, dst, (size_t)bytes);
+    for (ptrdiff_t i = 1; i < repeats[0]; i++) memcpy(dst + i * bytes, dst, (size_t)bytes);
     return bytes * repeats[0];
 }
 
@@ -325,15 +314,14 @@ static void check_small(const tilecore_set *kernels, ptrdiff_t row, ptrdiff_t re
         {15, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0}, {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0}},
     };
     static char expected[1 << 16];
-    int behind, k, f;
-    for (f = 0; f < (int)(sizeof forms / sizeof *forms); f++) {
+    for (int f = 0; f < (int)(sizeof forms / sizeof *forms); f++) {
         ptrdiff_t shape[16], times[16], n_src = itemsize, n_dst = itemsize;
-        for (k = 0; k < forms[f].ndim; k++) {
+        for (int k = 0; k < forms[f].ndim; k++) {
             shape[k] = forms[f].shape[k] ? forms[f].shape[k] : row;
             times[k] = forms[f].repeats[k] ? forms[f].repeats[k] : repeats;
             n_src *= shape[k], n_dst *= shape[k] * times[k];
         }
-        for (behind = 0; behind < 2 && n_dst < 1 << 16; behind++) {
+        for (int behind = 0; behind < 2 && n_dst < 1 << 16; behind++) {
             const char *const src = place(source, n_src, behind);
             char *const dst = place(target, n_dst, behind);
             memset(dst, 0x55, (size_t)n_dst);
@@ -350,31 +338,29 @@ static void check_set(const tilecore_set *kernels)
     static const ptrdiff_t repeats[] = {1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 64, 300}, rows[] = {1, 2, 3, 5, 40, 700};
     static const ptrdiff_t extents[] = {1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 64, 67, 127, 128, 129, 272};
     const size_t all = sizeof extents / sizeof *extents;
-    const tilecore_set *of;
-    const tilecore_row_kernel *const *kernel;
-    size_t j, k;
-    ptrdiff_t i;
-    for (i = 1; i <= 4200; i++)
-        for (j = 0; j < sizeof repeats / sizeof *repeats; j++)
-            for (k = 0; k < sizeof rows / sizeof *rows && rows[k] <= MAX_ROWS; k++) {
+    for (ptrdiff_t i = 1; i <= 4200; i++)
+        for (size_t j = 0; j < sizeof repeats / sizeof *repeats; j++)
+            for (size_t k = 0; k < sizeof rows / sizeof *rows && rows[k] <= MAX_ROWS; k++) {
                 const ptrdiff_t n = repeats[j], m = rows[k];
                 if (n == 300 && m > 1 && i > 64) continue; /* megabytes, and nothing new */
                 if (i > 260 && !is_bound(kernels, i, n, m) && !is_bound(kernels, i + 1, n, m)) continue;
                 check_rows(kernels, NULL, i, n, m);
-                for (of = kernels; of; of = of->borrows_from)
-                    for (kernel = of->row_kernels; *kernel && m < 700; kernel++) check_rows(kernels, *kernel, i, n, m);
+                for (const tilecore_set *of = kernels; of && m < 700; of = of->borrows_from)
+                    for (const tilecore_row_kernel *const *kernel = of->row_kernels; *kernel; kernel++)
+                        check_rows(kernels, *kernel, i, n, m);
             }
-    for (i = 1; i <= 70; i++)
-        for (j = 1; j <= 70; j += j < 20 ? 1 : 7)
-            for (k = 1; k <= 4; k += 3) check_small(kernels, i, (ptrdiff_t)j, (ptrdiff_t)k);
-    for (i = 64; i < 1 << 15; i += i / 7) check_small(kernels, i, 2, 1), check_small(kernels, 2, i, 1);
+    for (ptrdiff_t i = 1; i <= 70; i++)
+        for (ptrdiff_t j = 1; j <= 70; j += j < 20 ? 1 : 7)
+            for (ptrdiff_t itemsize = 1; itemsize <= 4; itemsize += 3) check_small(kernels, i, j, itemsize);
+    for (ptrdiff_t i = 64; i < 1 << 15; i += i / 7) check_small(kernels, i, 2, 1), check_small(kernels, 2, i, 1);
     /* To more than the unrolled loops, at every alignment; and than `replicate` copies at once: 8192. */
-    for (i = 1; i < 9000; i += i < 520 || i == 8192 ? 1 : 7) check_bytes(kernels, i, 0), check_bytes(kernels, i, 1);
-    for (i = 1; i <= 16; i *= 2) {
-        for (j = 0; j < all; j++)
-            for (k = 0; k < 6 * all; k++)
+    for (ptrdiff_t i = 1; i < 9000; i += i < 520 || i == 8192 ? 1 : 7)
+        check_bytes(kernels, i, 0), check_bytes(kernels, i, 1);
+    for (ptrdiff_t i = 1; i <= 16; i *= 2) {
+        for (size_t j = 0; j < all; j++)
+            for (size_t k = 0; k < 6 * all; k++)
                 check_packing(kernels, i, extents[j], extents[k / 6], k & 1, (ptrdiff_t)(k / 2 % 3));
-        for (k = 0; k < 24; k++) /* more than deinterleave stores round the caches at once */
+        for (size_t k = 0; k < 24; k++) /* more than deinterleave stores round the caches at once */
             check_packing(kernels, i, 1 + (ptrdiff_t)(k / 6), 7800 / i, k & 1, (ptrdiff_t)(k / 2 % 3));
     }
 }
@@ -382,21 +368,19 @@ static void check_set(const tilecore_set *kernels)
 int main(int n, char **names)
 {
     const unsigned features = tilecore_features();
-    const tilecore_set *const *set;
-    ptrdiff_t i;
     source = guarded();
     target = guarded();
-    for (i = 0; i < ROOM; i++) source[i] = (char)((uint64_t)i * 2654435761u >> 13);
+    for (ptrdiff_t i = 0; i < ROOM; i++) source[i] = (char)((uint64_t)i * 2654435761u >> 13);
     signal(SIGSEGV, report_crash);
     signal(SIGABRT, report_crash);
 #if !defined(_WIN32)
     signal(SIGPROF, report_crash);
     signal(SIGBUS, report_crash);
 #endif
-    for (set = tilecore_sets; *set; set++) {
+    for (const tilecore_set *const *set = tilecore_sets; *set; set++) {
         const char *fate = "left out";
-        int wanted = n == 1, a;
-        for (a = 1; a < n; a++) wanted |= strcmp(names[a], (*set)->name) == 0;
+        int wanted = n == 1;
+        for (int a = 1; a < n; a++) wanted |= strcmp(names[a], (*set)->name) == 0;
         if ((*set)->needs & ~features) fate = "missing";
         else if (wanted) check_set(*set), fate = "ran";
         printf("%s %s\n", (*set)->name, fate);

@@ -23,8 +23,7 @@ static void check(int right, const char *what)
 
 static int all_are(const char *at, ptrdiff_t bytes, char value)
 {
-    ptrdiff_t i;
-    for (i = 0; i < bytes; i++)
+    for (ptrdiff_t i = 0; i < bytes; i++)
         if (at[i] != value) return 0;
     return 1;
 }

@@ -66,6 +66,17 @@ def threads():
     return {int(task) for task in os.listdir("/proc/self/task")}
 
 
+def mapped(array):
+    """Whether it is tile_mapped's own, not an ordinary copy."""
+    return type(array.base).__name__ == "Mapping"
+
+
+def mappings():
+    """The number of the process's mappings of tilecore's files."""
+    with open("/proc/self/maps") as file:
+        return file.read().count("memfd:tilecore")
+
+
 def descriptors_now(of="/memfd:tilecore"):
     """What the process has open: of tilecore, or all if `of` is empty."""
     return sorted(path for path in map(os.path.realpath, glob("/proc/self/fd/*")) if path.startswith(of))

@@ -23,9 +23,8 @@
 static inline __m512i emulated_load(__m512i v, __mmask64 lanes, const void *from)
 {
     char bytes[64];
-    int i;
     memcpy(bytes, &v, 64);
-    for (i = 0; i < 64; i++)
+    for (int i = 0; i < 64; i++)
         if (lanes >> i & 1) bytes[i] = ((const char *)from)[i];
     memcpy(&v, bytes, 64);
     return v;
@@ -34,8 +33,7 @@ static inline __m512i emulated_load(__m512i v, __mmask64 lanes, const void *from
 static inline void emulated_store(void *to, __mmask64 lanes, __m512i v)
 {
     char bytes[64];
-    int i;
     memcpy(bytes, &v, 64);
-    for (i = 0; i < 64; i++)
+    for (int i = 0; i < 64; i++)
         if (lanes >> i & 1) ((char *)to)[i] = bytes[i];
 }

@@ -22,7 +22,6 @@ def test_other_builds_see_the_version_of_the_package():
         assert text.count(tilecore.__version__) == 1, f"{file}: expected version {tilecore.__version__}"
 
 
-@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "sysconf"), reason="the memory is known otherwise")
 @pytest.mark.parametrize(("memory", "overcommit"), [(2**28, "0"), (2**50, "1"), (2**50, "2")])
 def test_the_recycle_limit_follows_from_the_memory(memory, overcommit, run, monkeypatch):
@@ -42,7 +41,6 @@ print(tilecore.get_recycle_limit())""")  # fmt: skip
     assert int(limit) == (0 if overcommit == "2" else most)
 
 
-@pytest.mark.process
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="read by CPUID, and elsewhere assumed")
 def test_the_last_cache_is_read(run):
     """A wrong size is not seen otherwise: large results are only written more slowly."""

@@ -33,7 +33,6 @@ def chunk_size(nbytes):
 
 
 def tasks(array):
-    """The number of tasks."""
     (optimized,) = dask.optimize(array)
     return len(dict(optimized.__dask_graph__()))
 
@@ -176,8 +175,7 @@ def test_a_chunk_in_which_nothing_repeats_is_a_view():
         assert blocks.compute().all() == shared
 
 
-def test_joined_blocks():
-    """Small blocks are joined, to save tasks."""
+def test_small_blocks_are_joined_to_save_tasks():
     with chunk_size(2**13):
         result = tile(da.ones(2**16, chunks=16), 3)
         assert set(result.chunks[0]) == {2**10}
@@ -249,7 +247,7 @@ def test_what_reps_itself_raises_comes_out_as_it_is():
 
 
 @pytest.mark.parametrize("scheduler", ["threads", pytest.param("processes", marks=pytest.mark.process)])
-def test_schedulers(scheduler, oracle):
+def test_every_scheduler_gives_the_same(scheduler, oracle):
     x = np.arange(35).reshape(5, 7)
     with chunk_size(100):
         both = [tile(source, (3, 2)) for source in (x, da.from_array(x, chunks=2))]

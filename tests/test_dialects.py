@@ -18,7 +18,9 @@ from tilecore._dialects.version import Version
 pytestmark = pytest.mark.quick
 
 DIALECTS = [getattr(tilecore, name) for name in tilecore._DIALECTS]
+INTEGRATIONS = [f"tilecore.integrations.{m.name}" for m in pkgutil.iter_modules(integrations.__path__)]
 X = np.ones((1, 1, 2, 3), np.float32)
+INTS = [np.array([3, 0, 2]).astype(code) for code in "bBhHiIlLqQ"]
 ROOT = Path(__file__).parent.parent
 
 
@@ -57,9 +59,6 @@ def test_the_types_of_repeats(dialect):
                 dialect.tile(X, repeats)
 
 
-INTEGRATIONS = [f"tilecore.integrations.{m.name}" for m in pkgutil.iter_modules(integrations.__path__)]
-
-
 @pytest.mark.process  # importing OpenVINO starts some
 @pytest.mark.parametrize("name", [module.__name__ for module in DIALECTS] + INTEGRATIONS)
 def test_names_and_signatures_are_readable(name):
@@ -83,9 +82,6 @@ def test_the_version_refuses_what_tile_refuses(dialect, repeats):
         dialect.tile(X, repeats)
     assert str(raised.value) == str(expected)
     assert type(raised.value) is type(expected)
-
-
-INTS = [np.array([3, 0, 2]).astype(code) for code in "bBhHiIlLqQ"]
 
 
 @pytest.mark.parametrize("value", [

@@ -15,6 +15,8 @@ from tilecore.onnx import infer_shape
 pytestmark = pytest.mark.quick
 
 INT64_MAX = 2**63 - 1
+NAMES = st.sampled_from(["N", "M", "batch", "_x", "N10", "N2", "é"])
+TEXTS = st.text("NM23*( )+", max_size=12).filter(lambda text: "**" not in text)  # 2**2**9999
 
 
 @contextmanager
@@ -73,9 +75,6 @@ def test_products_of_symbols(dims, expected):
         assert multiply(*dims, products=True) == expected
 
 
-NAMES = st.sampled_from(["N", "M", "batch", "_x", "N10", "N2", "é"])
-
-
 @given(st.lists(NAMES | st.integers(1, 50), min_size=2, max_size=6))
 def test_products_are_those_of_sympy(factors):
     sympy = pytest.importorskip("sympy")
@@ -84,9 +83,6 @@ def test_products_are_those_of_sympy(factors):
         product *= sympy.Symbol(factor) if isinstance(factor, str) else factor
         text = multiply(text, factor, products=True)
     assert str(text) == str(product)
-
-
-TEXTS = st.text("NM23*( )+", max_size=12).filter(lambda text: "**" not in text)  # 2**2**9999
 
 
 @given(TEXTS, TEXTS)

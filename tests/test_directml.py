@@ -51,8 +51,7 @@ def test_a_level_of_another_class_of_text():
 
 
 @pytest.mark.parametrize("shape, repeats, text", [
-    ((1,), [2**32], "repeats must be .* got 4294967296 for axis 0"),
-    ((), [], "input has rank 0, expected 1 to 8"),
+    ((1,), [2**32], "repeats must be .* got 4294967296 for axis 0"), ((), [], "input has rank 0, expected 1 to 8"),
     ((2, 0), [1, 1], "input must not have an empty axis, but has size 0 for axis 1"),
 ])  # fmt: skip
 def test_shapes_that_are_not_legal(shape, repeats, text):

@@ -1,7 +1,4 @@
-"""Two tiny packages that build upon tilecore, in their own environment, against the wheel.
-
-They are in tests/downstream/, small enough to be read as documentation.
-"""
+"""The two packages in tests/downstream/, which build upon tilecore: in their own environment, against the wheel."""
 
 import functools
 import os
@@ -22,10 +19,7 @@ pytestmark = [pytest.mark.package, pytest.mark.tree]
 
 
 class Environment:
-    """A virtual environment that sees the build tools; tilecore is installed into it.
-
-    The tools stay where they are, for what is the same for everybody is downloaded once.
-    """
+    """A virtual environment that sees the build tools, which were downloaded once; tilecore is installed into it."""
 
     def __init__(self, folder, run, tools):
         venv.create(folder / "venv", with_pip=False)
@@ -41,10 +35,7 @@ class Environment:
         self.command(sys.executable, *pip, "install", *arguments, cwd=self.folder, env=env)
 
     def build(self, name, old="", new="", **environment):
-        """Install a downstream package from a copy, for builds leave files behind.
-
-        In its sources and its setup.py `new` takes the place of `old`.
-        """
+        """Install a downstream package from a copy, with `new` in the place of `old`: builds leave files behind."""
         copy = self.folder / name
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(DOWNSTREAM / name, copy)

@@ -1,7 +1,4 @@
-"""Every way to tile, into a new array and into any `out`: the bytes of index arithmetic, and none beside them.
-
-`tests/fuzz.py` runs the same check, guided by coverage.
-"""
+"""Every way to tile, into a new array and into any `out`: the bytes of index arithmetic, and none beside them."""
 
 import math
 import sys

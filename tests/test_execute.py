@@ -65,7 +65,7 @@ class TestRegion:
 
 
 class TestPlan:
-    def test_attributes(self):
+    def test_attributes_are_read_only(self):
         plan = tilecore.TilePlan((2, 3), (4, 1, 2), ">f4")
         assert (plan.input_shape, plan.output_shape, plan.reps) == ((2, 3), (4, 2, 6), (4, 1, 2))
         assert (plan.dtype, plan.nbytes) == (np.dtype(">f4"), 4 * 2 * 6 * 4)
@@ -114,7 +114,6 @@ def test_a_view_allocates_nothing(settings_stay):
     assert tilecore.tile_view(np.ones(1), 2**50).shape == (2**50,)
 
 
-@pytest.mark.process
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="threads are counted in /proc")
 @pytest.mark.parametrize("pages, target, threads", [(255, "out", 1), (256, "out", 2), (2047, "", 1), (2048, "", 2)])
 def test_from_which_size_two_threads_write(pages, target, threads, program):

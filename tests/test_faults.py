@@ -1,8 +1,6 @@
 """Where the system says no: a MemoryError that tells what was asked for, or a slower right answer.
 
-Programs of their own, with a library in front of the C library's functions (faults.c) that makes the n-th
-call of one of them fail; n goes up until no call is left to fail: by ones, and further on, where what is asked
-for again and again is of one kind, in longer steps.
+In programs of their own, faults.c stands in front of the C library's functions, and makes the n-th call of one fail.
 """
 
 import platform
@@ -156,7 +154,7 @@ for name in CALLS:
             n = 1
             while fail(name, function, n, False, idle):
                 fail(name, function, n, True, idle)
-                n += 1 + n // 4
+                n += 1 + n // 4         # in longer steps, for later calls are alike
                 assert n < 500, (name, function)
 assert refused and right and all(met.values()), met
 """)
@@ -169,15 +167,12 @@ call, want = CALLS["mapped, made in scratch"]
 faults.faults_arm(b"pwrite, interrupted", 1, 0, False)
 y = call()
 assert faults.faults_disarm() == 1
-assert type(y.base).__name__ == "Mapping" and np.array_equal(y, want)
+assert mapped(y) and np.array_equal(y, want)
 """)
 
 
 def test_idle_memory_follows_use(faulty):
-    """Idle are at most 64 MiB more than were alive at once in the last minute.
-
-    It is told by half minutes, so half a minute may do.
-    """
+    """Idle are at most 64 MiB more than were alive at once in the last minute, counted by half minutes."""
     faulty("""
 tilecore.set_recycle_limit(2**30)
 faults.faults_wait(0)                   # now the clock stands still
@@ -235,8 +230,7 @@ assert faults.faults_disarm() == 3
 
 
 def test_the_interpreters_own_allocations(faulty_calls):
-    """Each of the first allocations of a call in turn: a MemoryError or the right answer, and nothing
-    is left behind: no memory handler of ours that NumPy goes on to use, no reference, no mapping."""
+    """Each of the first allocations of a call fails: a MemoryError or the right answer, and nothing is left behind."""
     pytest.importorskip("_testcapi")
     faulty_calls("""
 assert handler_name() == "default_allocator"
@@ -274,8 +268,7 @@ assert [jobs(threads) for threads in (1, 2, 3, 2)] == [0, 1, 1, 1]
 
 
 def test_the_interpreters_own_allocations_for_errors(faulty):
-    """A MemoryError or the error itself. Python 3.11 may lose an error that leaves a function of Python's, and then
-    crash: so these are raised in compiled code."""
+    """A MemoryError or the error itself; by compiled code, for Python 3.11's own may lose an error, and then crash."""
     pytest.importorskip("_testcapi")
     faulty("""
 from functools import partial

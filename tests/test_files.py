@@ -5,7 +5,6 @@ import os
 import shutil
 import stat
 import sys
-import tracemalloc
 from contextlib import nullcontext
 from functools import partial
 from itertools import islice
@@ -45,14 +44,12 @@ def test_regions_are_the_file_in_order(shape, itemsize, limit):
     assert len(parts) <= 2 * -(-whole.size * itemsize // limit) * 2
 
 
-@pytest.mark.whole_process
-def test_regions_are_made_one_at_a_time():
+def test_regions_are_made_one_at_a_time(traced):
     """There are so many outer blocks that a list of their numbers would take 4 GB."""
-    tracemalloc.start()
+    traced.clear_traces()
     made = files.regions((10**8, 10**8, 8), itemsize=1, limit=4)
     first = list(islice(made, 5))
-    assert tracemalloc.get_traced_memory()[1] < 10**5
-    tracemalloc.stop()
+    assert traced.get_traced_memory()[1] < 10**5
     assert first[1:3] == [((0, 0, 4), (1, 1, 8)), ((0, 1, 0), (1, 2, 4))]
 
 
@@ -124,10 +121,8 @@ def header(descr="'<i8'", shape="(2,)"):
     (b"PK\3\4 and so on", "an .npz archive is not supported; extract it by unzip$"),
     (b"\x89PNG and so on", "magic"),
     (b"\x93NUMPY\2\0" + (2**21).to_bytes(4, "little") + b" " * 2**21, r"\(2097152\) is large [\w ]*\.$"),
-    (b"\x93NUMPY\x09\0  ", "version"),
-    (header(shape=f"({10**20},)"), ""),
-    (header(shape=f"({2**62}, 8)"), "too (big|large)"),
-    (header(descr="()"), "index"),
+    (b"\x93NUMPY\x09\0  ", "version"), (header(descr="()"), "index"),
+    (header(shape=f"({10**20},)"), ""), (header(shape=f"({2**62}, 8)"), "too (big|large)"),
     (header(shape="'" + "a" * 9999 + "'"), "a{50,199}$"),
     (header(shape="+".join(["1"] * 3000)), "(recursion|malformed)"),
     (header(descr="[('a', '|O'), ('b', '<f4')]"), "Python objects"),  # pickles
@@ -168,12 +163,6 @@ def test_a_dialect_that_lacks_the_type(tmp_path):
 # ---------------------------------------------------------------- the file of the result
 
 
-@pytest.fixture
-def source(tmp_path):
-    np.save(tmp_path / "in.npy", np.arange(6).reshape(2, 3))
-    return tmp_path / "in.npy"
-
-
 @posix
 def test_what_is_missing_or_no_regular_file(source, tmp_path, monkeypatch):
     names = ["link", "nowhere", "circle", "folder"]
@@ -200,7 +189,6 @@ def test_what_is_missing_or_no_regular_file(source, tmp_path, monkeypatch):
     assert source.read_bytes() == before and sorted(os.listdir(tmp_path)) == sorted([*names, "in.npy"])
 
 
-@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux limits addresses")
 def test_a_limit_of_addresses(tmp_path, program):
     """The error names the file."""
@@ -226,7 +214,7 @@ def test_one_file_for_both_needs_force(source, oracle):
         assert os.listdir(source.parent) == ["in.npy"]
 
 
-@pytest.mark.parametrize("repeats", [2**40, 2**57, (2**63 - 1) // 48])
+@pytest.mark.parametrize("repeats", [2**40, 2**57, (2**63 - 1) // 24])
 def test_more_than_any_disk(repeats, source):
     with pytest.raises(OSError, match="needs .*B, but its disk has .*B free: '.*out.npy'"):
         tile_file(source, source.with_name("out.npy"), (repeats, 1))

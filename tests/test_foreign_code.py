@@ -1,7 +1,6 @@
 """Foreign code in a call: what stands for an array or an integer, raises, changes arrays meanwhile, or dies.
 
-The answer is a result of the input as it was or as it is, an error that names the function, or the object's own
-exception. Under AddressSanitizer (`.ci/sanitize address`) the same tests look for bytes out of bounds.
+The answer is a result of the input as it was or as it is, an error that names the function, or the object's exception.
 """
 
 import array
@@ -20,12 +19,9 @@ import tilecore
 from tilecore import onnx
 from tilecore._core.request.arguments import read_array
 
-# From NumPy 2.5 on, it warns of assignments to an array's shape or dtype.
-pytestmark = [
-    pytest.mark.quick,
-    pytest.mark.filterwarnings("ignore:Setting the .* on a NumPy array:DeprecationWarning"),
-]
+pytestmark = pytest.mark.quick
 X = np.arange(6, dtype="f4").reshape(2, 3)
+Own, OwnType = type("Own", (Exception,), {}), type("OwnType", (TypeError,), {})
 DIALECTS = [(module.DIALECT.version(), module.tile) for module in map(partial(getattr, tilecore), tilecore._DIALECTS)]
 
 
@@ -146,9 +142,6 @@ def test_what_gives_a_subclass(base, tmp_path):
 
 
 # ---------------------------------------------------------------- objects that raise
-
-
-Own, OwnType = type("Own", (Exception,), {}), type("OwnType", (TypeError,), {})
 
 
 def fail(error):
@@ -337,8 +330,7 @@ def test_out_that_changes_while_arguments_are_read(change):
 
 
 def test_arrays_that_change_while_memory_is_sought(while_threads_are_asked, ways):
-    """Allocating may collect garbage, and asking for the number of threads may run signal handlers; this one stands for
-    them."""
+    """Garbage collection and signal handlers may run meanwhile; the code that is run here stands for them."""
     x, out = np.arange(2**21, dtype="i4"), np.empty(2**22, "i4")  # so much may be written by several threads
     text = "changed its shape|must have shape"
     for changing, not_of, words in ((x, "stack", text), (out, "batch", "out must have shape")):

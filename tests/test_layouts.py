@@ -1,7 +1,4 @@
-"""Inputs and outputs of every layout: transposed, reversed, strided, interleaved; by index arithmetic.
-
-An `out` may have any strides by which its elements share no byte, with each other or with the input.
-"""
+"""Inputs and outputs of every layout: transposed, reversed, strided, interleaved; by index arithmetic."""
 
 import sys
 from contextlib import nullcontext
@@ -152,9 +149,6 @@ out = tilecore.tile(x.T, (2, 2))
 columns, rows = numpy.ogrid[: 2 * 3592, : 2 * 640]
 assert (out == (7 * (rows % 640) + 3 * (columns % 3592)) % 251).all()
 """)
-
-
-# ---------------------------------------------------------------- out
 
 
 def test_out_with_a_stride_that_has_no_opposite():

@@ -28,8 +28,6 @@ out = np.empty((4, 6))
 plan = tilecore.TilePlan((2, 3), (2, 2), "f8")
 reps = (2, 2)
 watched = [x, row, x.dtype, large, thing, objects, record, record.dtype, strings, out, plan, reps, None]
-
-
 raising = type("Raising", (), dict.fromkeys(("__index__", "__iter__"), lambda self: 1 // 0))()
 subclass = x.view(type("NotTilecores", (np.ndarray,), {}))
 

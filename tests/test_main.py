@@ -19,6 +19,9 @@ from tilecore._cli import main as cli
 from tilecore._profile import process
 
 pytestmark = pytest.mark.process
+SETTINGS = ("TILECORE_MAX_BYTES", "TILECORE_RECYCLE_BYTES", "TILECORE_NUM_THREADS", "TILECORE_ISA")
+REPEATS = ["--repeats", "2,3"]
+MEGABYTES = ["--repeats", "1000,1000"]  # of (2, 3) float32: 24 MB
 
 
 def start(*arguments, cwd, **how):
@@ -31,13 +34,6 @@ def run(*arguments, cwd, data=None, **how):
     """How it ended, and what it printed."""
     process = start(*arguments, cwd=cwd, **how if data is None else {"stdin": subprocess.PIPE} | how)
     return process.communicate(data, timeout=120) + (process.returncode,)
-
-
-@pytest.fixture
-def source(tmp_path):
-    """A .npy file of shape (2, 3), and the folder it is in."""
-    np.save(tmp_path / "in.npy", np.arange(6, dtype="f4").reshape(2, 3))
-    return tmp_path / "in.npy"
 
 
 @pytest.mark.parametrize("arguments, text", [
@@ -69,18 +65,15 @@ def test_version_and_help(capsys):
     assert cli.main([]) == 0 and printed == capsys.readouterr().out
 
 
-def test_info(capsys, tmp_path):
+def test_info_prints_the_settings_or_one_folder(capsys, tmp_path):
     assert cli.main(["info"]) == 0
     printed = capsys.readouterr().out
     tilecore.show_config()
-    assert printed == capsys.readouterr().out != ""
+    assert printed and printed == capsys.readouterr().out
     assert run("info", "--include", cwd=tmp_path) == (tilecore.get_include() + "\n", "", 0)
     for option, file in {"--cmake": "tilecoreConfig.cmake", "--pkgconfig": "tilecore.pc"}.items():
         assert cli.main(["info", option]) == 0
         assert os.path.exists(os.path.join(capsys.readouterr().out.rstrip("\n"), file))
-
-
-SETTINGS = ("TILECORE_MAX_BYTES", "TILECORE_RECYCLE_BYTES", "TILECORE_NUM_THREADS", "TILECORE_ISA")
 
 
 @pytest.mark.parametrize("values", [(1000, 0, 13), ("4K", "64M", 1), ("2g", "0", 1), ("99999999T", "999999999999T", 1)])
@@ -143,9 +136,6 @@ def test_demo_refuses_a_wrong_result():
         demo.verify(np.array([1, 2, 1, 2], "int32"), np.array([1, 2], "int64"), (2,))
 
 
-# ---------------------------------------------------------------- tile
-
-
 @pytest.mark.quick
 @pytest.mark.parametrize(("options", "repeats"), [
     ("--repeats 2,3", (2, 3)), ("--repeats 2", (1, 2)), ("--repeats 4,1,2", (4, 1, 2)),
@@ -193,9 +183,6 @@ def test_refused_options_are_one_line(options, text, source, capsys):
     assert out == "" and err.count("\n") == 1
     assert err.startswith("tilecore: ") and text in err
     assert os.listdir(source.parent) == ["in.npy"]
-
-
-MEGABYTES = ["--repeats", "1000,1000"]  # of (2, 3) float32: 24 MB
 
 
 @pytest.mark.quick
@@ -295,9 +282,6 @@ def test_progress_on_a_terminal(source):
 def test_no_progress_without_tqdm(source, monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     assert cli.main(["tile", str(source), str(source.with_name("out.npy")), "--repeats", "2,2"]) == 0
-
-
-REPEATS = ["--repeats", "2,3"]
 
 
 def test_a_pipe_and_a_redirected_file(source):

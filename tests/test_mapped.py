@@ -9,18 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prelude import mapped, mappings
 
 import tilecore
 
 pytestmark = pytest.mark.quick
 
 MIB = 2**20
-
-
-def mapped(y):
-    """Whether `y` is mapped, not tile's own copy."""
-    return type(y.base).__name__ == "Mapping"
-
 
 available = True  # whether the system has files in memory; asked without tilecore
 try:
@@ -30,15 +25,12 @@ except (AttributeError, OSError):
 needs_mapping = pytest.mark.skipif(not available, reason="only Linux maps")
 
 
-def mappings():
-    return Path("/proc/self/maps").read_text().count("memfd:tilecore")
-
-
 def numbered(shape, dtype="f4"):
     """Values of which no two within 64 KiB are the same."""
     return (np.arange(prod(shape)) % 32749).astype(dtype).reshape(shape)
 
 
+LAYOUTS = [np.asarray, np.transpose, np.asfortranarray, np.flip, lambda x: x[..., ::2], lambda x: x[None, ::-1]]
 SHARED = [  # shape, reps, dtype
     ((2**16,), (64, 1), "f4"),  # pages, outermost
     ((2**18,), 40, "f4"),  # one axis
@@ -64,16 +56,14 @@ def test_shared_or_an_ordinary_copy(shape, reps, dtype, oracle):
     before = mappings() if available else 0
     x = numbered(shape, "i4").astype(dtype)
     y, want = tilecore.tile_mapped(x, reps), oracle(x, reps)
-    assert mapped(y) == (available and (shape, reps, dtype) in SHARED) == (not y.flags.owndata)
+    shared = available and (shape, reps, dtype) in SHARED
+    assert mapped(y) == shared and y.flags.owndata != shared
     assert y.flags.writeable and y.flags.c_contiguous and y.flags.aligned and y.dtype == x.dtype
     assert np.array_equal(y, want)
     x[...] = 0  # a copy of it, not the input itself, is what shows
     assert np.array_equal(y, want)
     del y  # and nothing was mapped after its end
     assert not available or mappings() <= before
-
-
-LAYOUTS = [np.asarray, np.transpose, np.asfortranarray, np.flip, lambda x: x[..., ::2], lambda x: x[None, ::-1]]
 
 
 @needs_mapping
@@ -118,9 +108,6 @@ def test_larger_than_memory(settings_stay):
 START = """
 x = numpy.arange(2**16, dtype="f4")
 def make(): return tilecore.tile_mapped(x, (256, 1))
-def mapped(y): return type(y.base).__name__ == "Mapping"
-def now():
-    with open("/proc/self/maps") as maps: return maps.read().count("memfd:tilecore")
 """
 
 
@@ -152,17 +139,18 @@ with open("/proc/sys/vm/max_map_count") as file: most = int(file.read()) // 4
 if most > 2**20: sys.exit(0)        # more than there is memory for
 tilecore.set_max_bytes(2**30)
 live = [tilecore.tile_mapped(pattern, 10**6)]
-first = now()
+first = mappings()
 def make_many():
     while len(live) < 2000: live.append(tilecore.tile_mapped(pattern, 10**6))   # 3 GB
 refuse(make_many, MemoryError, "the result, whose repeats cannot share pages, would take 3000000000 bytes")
 assert all(map(mapped, live)) and len(live) > 10
-assert most // 2 < now() <= most and now() < len(live) * first   # the last ones take what is left
+assert most // 2 < mappings() <= most
+assert mappings() < len(live) * first   # the last ones take what is left
 small = make()
 assert (small == x).all()
 assert all((y[-750:] == pattern).all() for y in live)
 del small, live
-assert now() == 0
+assert mappings() == 0
 assert mapped(make())
 """)
 
@@ -178,14 +166,14 @@ signal.signal(signal.SIGXFSZ, signal.SIG_DFL)       # Python ignores it; a progr
 soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
 y = make()
-assert not mapped(y) and (y == x).all() and now() == 0
+assert not mapped(y) and (y == x).all() and mappings() == 0
 y = tilecore.tile_mapped(numpy.arange(750, dtype="f4"), 50_000)   # made in scratch
-assert not mapped(y) and (y[-750:] == y[:750]).all() and now() == 0
+assert not mapped(y) and (y[-750:] == y[:750]).all() and mappings() == 0
 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 y = make()
 assert mapped(y)
 del y
-assert descriptors_now("") == before and now() == 0
+assert descriptors_now("") == before and mappings() == 0
 libc = ctypes.CDLL(None)
 if not libc.mlockall(2):    # MCL_FUTURE
     try:
@@ -201,13 +189,12 @@ for spare in (0, 2**24):    # under a limit, reserved addresses are released too
     resource.setrlimit(resource.RLIMIT_AS, (used + spare, resource.RLIM_INFINITY))
     tilecore.release_memory()
 refuse(make, MemoryError, "tile_mapped: no memory for a result of 67108864 bytes")
-assert now() == 0 and descriptors_now("") == before
+assert mappings() == 0 and descriptors_now("") == before
 """)
 
 
 @pytest.mark.whole_process
 @needs_mapping
-@pytest.mark.filterwarnings("ignore:Setting the .* on a NumPy array:DeprecationWarning")
 @pytest.mark.parametrize("refused", [True, False])
 @pytest.mark.parametrize("shape", [(1024, 1024), (2**20,), (2048, 512)])
 def test_another_shape_before_it_is_mapped(shape, refused, while_threads_are_asked):

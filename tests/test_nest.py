@@ -1,6 +1,6 @@
 """The loops that nest.pyx makes, against index arithmetic: every small shape, with strides of all kinds on both sides.
 
-The functions are called as other compiled modules call them. A failure shows the request, and the loops that it became.
+The functions are called as other compiled modules call them.
 """
 
 import itertools

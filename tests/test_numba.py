@@ -16,7 +16,6 @@ pytestmark = pytest.mark.process  # most start none, but compiling takes longer 
 X = np.arange(6.0).reshape(2, 3)
 RECORDS = np.array([(1, 2.5, b"ab", (2, 3)), (3, -0.0, b"", (0, 1))], "i1,f8,S2,(2,)i4")
 
-
 numpys = numba.njit(lambda a, reps: np.tile(a, reps))
 ours = numba.njit(nogil=True)(lambda a, reps: tilecore.tile(a, reps))
 into = numba.njit(lambda a, reps, out: tilecore.tile(a, reps, out))
@@ -134,13 +133,13 @@ def test_refused_types(call, arguments, words):
         call(*arguments)
 
 
-def test_threads():
+def test_threads_of_any_integer_or_none():
     for threads in (1, 2**40, np.uint64(2), None):
         np.testing.assert_array_equal(with_threads(X, 2, threads), np.tile(X, 2))
     says_as_the_core(lambda: with_threads(X, 2, 0), lambda: tilecore.tile(X, 2, threads=0))
 
 
-def test_out():
+def test_an_out_of_any_strides_that_shares_nothing():
     whole = np.zeros((4, 24))
     whole[:2, :3] = X
     a, rgb = whole[:2, :3], np.zeros((2, 6, 3))

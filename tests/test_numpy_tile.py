@@ -133,6 +133,10 @@ def fail_at_first(kind):
     return result
 
 
+PLAIN = [
+    *[(X, True), (X, 1.0), ([], -1), (X, ""), (X, {2}), (X, b"\2"), (X, -1), (X, "x"), (X, None), (X, [[2]])],
+    *[(X, 10**30), (X, (1, 2**62, 2**62)), (X, 65 * [1]), ([[1], 1], 2)],
+]
 CALLS = {
     **{k.__name__: lambda own, k=k: (own(array=fail_at_first(k)), 2) for k in (TypeError, ValueError, KeyError)},
     **{k.__name__: lambda own, k=k: ([own(array=fail_at_first(k))], 2) for k in (RuntimeError, BufferError)},
@@ -151,13 +155,7 @@ CALLS = {
     "array function": lambda own: (own(array_function="its own", array=X), 2),
     "array function of reps": lambda own: (X, own(array_function="its own", iter=lambda call: iter((2, 2)))),
     "an iterator": lambda own: (X, iter([True, 2])),
-    **{
-        repr(given): lambda own, given=given: given
-        for given in [
-            *[(X, True), (X, 1.0), ([], -1), (X, ""), (X, {2}), (X, b"\2"), (X, -1), (X, "x"), (X, None), (X, [[2]])],
-            *[(X, 10**30), (X, (1, 2**62, 2**62)), (X, 65 * [1]), ([[1], 1], 2)],
-        ]
-    },
+    **{repr(given): lambda own, given=given: given for given in PLAIN},
 }  # fmt: skip
 
 

@@ -9,13 +9,12 @@ from tilecore import onnx
 from tilecore._dialects import version
 
 pytestmark = pytest.mark.quick
+SMALL = ("float8_e4m3fn", "float4_e2m1fn", "int4", "uint4", "int2")
+MISSING = np.array(["a", None], np.dtypes.StringDType(na_object=None))
 
 
 def extension(name):
     return getattr(pytest.importorskip("ml_dtypes"), name)
-
-
-SMALL = ("float8_e4m3fn", "float4_e2m1fn", "int4", "uint4", "int2")
 
 
 @pytest.mark.parametrize("dtype", [*"S3 V4 g G M8[s] m8[s]".split(), [("x", "f4")], *SMALL], ids=str)
@@ -36,9 +35,6 @@ def test_types_of_one_version(monkeypatch):
         assert onnx.tile_13(x, [2, 1]).shape == (4, 3)
     with pytest.raises(TypeError, match=r"^ONNX Tile-6: input is of type bfloat16"):
         onnx.tile_6(x, [2, 1])
-
-
-MISSING = np.array(["a", None], np.dtypes.StringDType(na_object=None))
 
 
 @pytest.mark.parametrize("x", [MISSING, *(np.array(["a", it], object) for it in (b"a", 1, None, np.bytes_(b"a")))])
@@ -106,7 +102,7 @@ def test_errors_of_tile_1_speak_of_what_was_typed():
         assert "repeats" not in str(raised.value) and "tiles" in str(raised.value)
 
 
-def test_for_opset():
+def test_each_opset_has_its_version():
     expected = [onnx.tile_1] * 5 + [onnx.tile_6] * 7 + [onnx.tile_13] * 88
     assert [onnx.for_opset(opset) for opset in range(1, 101)] == expected
     assert onnx.for_opset(np.int64(13)) is onnx.for_opset(10**6) is onnx.tile
@@ -121,8 +117,7 @@ def test_for_opset():
 ])  # fmt: skip
 def test_infer_shape(shape, repeats, repeats_shape, expected):
     for opset in (6, 13, 28):
-        answer = onnx.infer_shape(shape, repeats, repeats_shape=repeats_shape, opset=opset)
-        assert answer == expected
+        assert onnx.infer_shape(shape, repeats, repeats_shape=repeats_shape, opset=opset) == expected
 
 
 @pytest.mark.parametrize("shape, repeats, repeats_shape, error", [

@@ -19,6 +19,7 @@ integration = pytest.importorskip("tilecore.integrations.onnx_reference")
 OPS = integration.OPS
 
 NEWEST = onnx.defs.onnx_opset_version()
+NUMBERS = "?bhilqBHILQefdFD"
 
 
 def model(opset, body, signature, functions=""):
@@ -34,6 +35,8 @@ def run(model, *inputs):
 
 TILE = "y = Tile(x, n)", "(float[A, B] x, int64[C] n) => (float[D, E] y)"
 CHOICE = TILE[1].replace("(float", "(bool yes, float", 1)
+BRANCHES = """y = If(yes) <then_branch = then () => (float[D, E] a) { a = Tile(x, n) },
+                           else_branch = other () => (float[D, E] b) { b = Identity(x) }>"""
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
@@ -100,10 +103,6 @@ def test_functions_are_put_into_the_graph(oracle):
         run(inlined, X, np.array([2]))
 
 
-BRANCHES = """y = If(yes) <then_branch = then () => (float[D, E] a) { a = Tile(x, n) },
-                           else_branch = other () => (float[D, E] b) { b = Identity(x) }>"""
-
-
 @pytest.mark.parametrize("opset", [12, 13, NEWEST])
 def test_branches(oracle, opset):
     proto = model(opset, BRANCHES, CHOICE)
@@ -113,9 +112,6 @@ def test_branches(oracle, opset):
     assert run(proto, np.array(False), X, np.array([2, 3])).shape == (2, 3)
     with pytest.raises(ValueError, match=f"Tile-{6 if opset < 13 else 13}: repeats has length 1"):
         run(proto, np.array(True), X, np.array([2]))
-
-
-NUMBERS = "?bhilqBHILQefdFD"
 
 
 def requests(seed):
@@ -147,8 +143,7 @@ def onnxruntime(proto):
     ("peer", "opset"), [*[(ReferenceEvaluator, n) for n in (6, 12, 13, 21)], *[(onnxruntime, n) for n in (6, 13)]]
 )
 def test_to_the_last_bit(peer, opset):
-    """onnxruntime has no complex kernel, and float16 goes through float32, which changes the payloads of NaNs. Before
-    version 1.24 it refuses rank 0."""
+    """onnxruntime has no complex kernel, changes NaNs of float16, and refuses rank 0 before version 1.24."""
     made = {}
     old = peer is onnxruntime and np.lib.NumpyVersion(pytest.importorskip("onnxruntime").__version__) < "1.24.0"
     for x, repeats in requests(opset):

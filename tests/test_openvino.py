@@ -62,8 +62,7 @@ def test_infer_shape(shape, repeats, repeats_shape, expected):
     *[((2, 3), None, length, ValueError) for length in ([65], [10**15], [(10**15, None)])],
     *[((2, 3), repeats, length, ValueError) for repeats, length in (([1, 2], [3]), ([2**62, 1], None))],
     *[(shape, [1], None, ValueError) for shape in (((3, 2), 3), (-1, 3))],
-    (None, [2**63], None, ValueError),
-    ((2, True), [1], None, TypeError),
+    (None, [2**63], None, ValueError), ((2, True), [1], None, TypeError),
 ])  # fmt: skip
 def test_infer_shape_refuses(shape, repeats, repeats_shape, error):
     with pytest.raises(error, match="^OpenVINO Tile"):

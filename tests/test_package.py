@@ -39,6 +39,7 @@ LAYERS = [
 FROM = re.compile(r"^\s*from\s+(tilecore|\.)([\w.]*)\s+c?import\s+(\([^)]*\)|.*)", re.MULTILINE)
 BY_NAME = re.compile(r"""import_module\(["']tilecore\.([\w.]+)""")
 PLAIN = re.compile(r"^\s*c?import\s[^#\n]*\btilecore\b", re.MULTILINE)
+CODE = "import numpy, tilecore; print(tilecore.openvino.tile(numpy.arange(3), (2, 2)).tolist())"
 
 
 def module_of(path):
@@ -183,16 +184,13 @@ def test_the_source_folder_says_what_it_is(tmp_path):
     assert "During handling" not in errors and "ModuleNotFoundError" not in errors
 
 
-# ---------------------------------------------------------------- sdist and wheel
-
-
 def sources(tree, folder, *suffixes):
     """The files of these kinds in a folder of the tree, as paths from the tree's root."""
     found = (path.relative_to(tree) for path in (tree / folder).rglob("*") if path.is_file())
     return {path.as_posix() for path in found if path.suffix in suffixes or not suffixes}
 
 
-def test_sdist(built):
+def test_the_sdist_holds_all_sources(built):
     tree = built.tree
     with tarfile.open(built.sdist) as archive:
         files = {name.partition("/")[2] for name in archive.getnames()}
@@ -206,7 +204,7 @@ def test_sdist(built):
     assert generated == sources(tree, "tilecore/_core/kernels", ".c")  # which are no such
 
 
-def test_wheel(built):
+def test_the_wheel_holds_the_package_alone(built):
     tree = built.tree
     files = set(zipfile.ZipFile(built.wheel).namelist())
     modules = {name for name in files if name.endswith((".so", ".pyd"))}
@@ -249,9 +247,6 @@ def test_links_of_distributions(built, run, tools, tmp_path):
     assert f"]({at.format('raw')}/docs/images/repeats.svg)" in metadata
     assert f"]({at.format('blob')}/docs/guide.md)" in metadata
     assert not re.search(r"\]\((?!https:)", metadata)
-
-
-CODE = "import numpy, tilecore; print(tilecore.openvino.tile(numpy.arange(3), (2, 2)).tolist())"
 
 
 def install(run, folder, *packages):

@@ -22,6 +22,14 @@ from tilecore._profile import process, table
 from tilecore._profile.measure import Profile
 
 pytestmark = pytest.mark.quick
+CUT = [
+    *["np.tile(x, -(-n // len(x)))[:n]", "np.tile(x, (f(g(1)), 2))[0:n, : len(x)]", "np.tile( x, 3, )[..., :n]"],
+    *["f(np.tile(x, 2)[len(x) :])", "np.tile(x, 2)[:-1]", "numpy.tile(x, 2)[a : b + 1]"],
+]
+KEPT = [
+    *[f"np.tile(x, 3){rest}" for rest in ("[:, None]", "[::2]", "[::-1]", "[0]", "")],
+    *["np.tile(x[:3], 3)", "np.tile(x, f(b)[:2])", "x[:2] = np.tile(y, 3)", "f(x)[:2]", "", "np.tile(" * 1000],
+]
 
 
 @pytest.fixture
@@ -201,7 +209,7 @@ def test_a_result_lives_as_long_as_numpys(measured, monkeypatch):
     (np.zeros(4), 2, 0, "one shape many times: a TilePlan", module.MANY), (np.zeros(1500), 2, 0, "", module.MANY),
     (np.zeros(4), 2, 0, "", 1),
 ])  # fmt: skip
-def test_hints(x, reps, seconds, hint, times, measured, monkeypatch):
+def test_each_hint_is_given_where_it_holds(x, reps, seconds, hint, times, measured, monkeypatch):
     timed = module.time_tilecore
     monkeypatch.setattr(module, "LARGE", 2**15 if x.ndim == 1 else inf)
     monkeypatch.setattr(module, "BATCHED", 0)
@@ -211,16 +219,6 @@ def test_hints(x, reps, seconds, hint, times, measured, monkeypatch):
             np.tile(x, reps)
     (row,) = rows(measured)
     assert row["calls"] == times and row["hint"].startswith(hint) and (hint or not row["hint"])
-
-
-CUT = [
-    *["np.tile(x, -(-n // len(x)))[:n]", "np.tile(x, (f(g(1)), 2))[0:n, : len(x)]", "np.tile( x, 3, )[..., :n]"],
-    *["f(np.tile(x, 2)[len(x) :])", "np.tile(x, 2)[:-1]", "numpy.tile(x, 2)[a : b + 1]"],
-]
-KEPT = [
-    *[f"np.tile(x, 3){rest}" for rest in ("[:, None]", "[::2]", "[::-1]", "[0]", "")],
-    *["np.tile(x[:3], 3)", "np.tile(x, f(b)[:2])", "x[:2] = np.tile(y, 3)", "f(x)[:2]", "", "np.tile(" * 1000],
-]
 
 
 @pytest.mark.parametrize("code", [*CUT, *KEPT])

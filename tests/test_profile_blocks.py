@@ -57,7 +57,6 @@ def test_repeats_nested_deeply_are_not_looked_through(monkeypatch):
     assert len(asked) < 10
 
 
-@pytest.mark.whole_process
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of files, closed without a `with`
 def test_a_handler_that_raises_leaves_nothing(raised_between, monkeypatch):
     """Between any two instructions of a block's begin and end."""
@@ -73,7 +72,7 @@ def test_a_handler_that_raises_leaves_nothing(raised_between, monkeypatch):
 
 
 @pytest.mark.whole_process
-def test_a_block(capfd):
+def test_blocks_nest_and_see_every_thread_and_name(capfd):
     """Also nested, with an exception, with calls from other threads, and by a name that was bound before."""
     with tilecore.profile():
         tile([1], 2)

@@ -4,7 +4,6 @@ import ctypes
 import gc
 import pickle
 import sys
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ import tilecore
 from tilecore._core.resources.memory import MIN_BYTES
 
 KIB, MIB = 2**10, 2**20
+START = 'x = numpy.ones(2**20, "u1")\n'
 
 pytestmark = [
     pytest.mark.quick,
@@ -28,11 +28,6 @@ def result(mib=4, value=0, dtype="u1"):
 
 def address(array):
     return array.ctypes.data
-
-
-START = """
-x = numpy.ones(2**20, "u1")
-"""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -59,15 +54,11 @@ def test_results_look_like_any_array():
     assert address(y) % (2 * MIB) == 0
 
 
-def test_tracemalloc_is_told():
-    tracemalloc.start()
-    try:
-        y = result(40)
-        assert tracemalloc.get_traced_memory()[0] >= y.nbytes
-        del y
-        assert tracemalloc.get_traced_memory()[0] < 20 * MIB  # other code may have grown a table meanwhile
-    finally:
-        tracemalloc.stop()
+def test_tracemalloc_is_told(traced):
+    y = result(40)
+    assert traced.get_traced_memory()[0] >= y.nbytes
+    del y
+    assert traced.get_traced_memory()[0] < 20 * MIB  # other code may have grown a table meanwhile
 
 
 WAYS = ["tile", "tile_region", "TilePlan.tile", "TilePlan.region", "TilePlan.batch of a list", "onnx", "masked"]
@@ -231,7 +222,7 @@ assert tilecore.recycled_bytes() == 40 * 2**20
 def test_results_outlive_the_interpreter(program):
     """Results in globals, cycles, threads and module state outlive the interpreter's own tear-down; so do workers."""
     program("""
-import atexit, time
+import atexit
 kept = [tilecore.tile(x, 40) for _ in range(3)]
 kept.append(kept)
 sys.kept = tilecore.tile(x, 41)
@@ -240,10 +231,13 @@ atexit.register(lambda: tilecore.tile(x, 42).sum())
 class Late:
     def __del__(self, y=tilecore.tile(x, 40), tile=tilecore.tile, x=x): del y; tile(x, 40)
 late = Late()
+begun = threading.Barrier(3)
 def work():
+    tilecore.tile(x, 40, threads=4)
+    begun.wait()
     while True: tilecore.tile(x, 40, threads=4)
 for _ in range(2): threading.Thread(target=work, daemon=True).start()
-time.sleep(0.05)
+begun.wait()
 """)
 
 

@@ -2,7 +2,6 @@
 
 import itertools
 import sys
-import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -14,7 +13,9 @@ import tilecore
 pytestmark = pytest.mark.quick
 
 Strings = np.dtypes.StringDType
+T = Strings(na_object=None)
 MANY = 3 << 20  # of references: several pieces
+KINDS = [Strings(), Strings(coerce=False), *(Strings(na_object=missing) for missing in (None, np.nan, "missing"))]
 
 
 def test_few_and_none():
@@ -47,9 +48,6 @@ def test_large_regions(oracle):
     assert counts(items) == before
 
 
-T = Strings(na_object=None)
-
-
 @pytest.mark.parametrize("dtype", [
     {"names": ["a"], "formats": [T]}, [("a", {"names": ["n", "b"], "formats": ["O", (T, (2,))]}, (3,)), ("c", "i4")],
 ])  # fmt: skip
@@ -64,9 +62,6 @@ def test_strings_inside_structures(dtype, ways):
     for name, call in ways(x, 4).items():
         for out in (), (np.zeros(12, dtype),):
             assert str(call(*out).tolist()) == str(x.tolist() * 4), name
-
-
-KINDS = [Strings(), Strings(coerce=False), *(Strings(na_object=missing) for missing in (None, np.nan, "missing"))]
 
 
 def test_strings_in_another_order_than_c():
@@ -115,9 +110,8 @@ def test_parts_of_one_array_of_strings():
     assert both.tolist() == both[:1000].tolist() * 4
 
 
-@pytest.mark.whole_process
 @pytest.mark.parametrize("dtype", ["O", BACKWARDS, Strings()], ids=["O", "record", "T"])
-def test_no_temporaries(dtype):
+def test_no_temporaries(dtype, traced):
     x = np.zeros(1000, dtype)
     if dtype == "O":
         x[:] = [object() for _ in range(1000)]
@@ -125,11 +119,8 @@ def test_no_temporaries(dtype):
     region = partial(tilecore.tile_region, x, 10**6, (123,), (200_123,))
     made = region().nbytes
     for call, least in [(partial(tilecore.tile, x, 200, out), 0), (partial(region, out), 0), (region, made)]:
-        tracemalloc.start()
-        try:
-            result = call()
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
+        traced.clear_traces()
+        result = call()
+        peak = traced.get_traced_memory()[1]
         assert least <= peak < least + 2**16
         del result

@@ -1,8 +1,7 @@
 """Signals during a long call: a KeyboardInterrupt ends it, and a handler may call tilecore itself.
 
-No clock decides anything here: `interrupt_main` leaves a signal pending, for which Python looks before its
-next instruction. But both it and the call after it are called from C (`operator.call`), and there is no Python
-on the way, so the first to look is tilecore, in the midst of its work.
+No clock decides anything here: `interrupt_main` leaves a signal pending, for which Python looks before its next
+instruction. But C calls both it and the function after it (`operator.call`), so the first to look is tilecore.
 """
 
 import collections
@@ -30,13 +29,7 @@ MIB = 2**20
 ROWS = 600  # of 1 MiB each: some checks for signals, one in 50 ms
 PART = np.s_[::75, :: MIB // 8]  # threads begin at both ends, and what lies between is written last
 
-pytestmark = [
-    pytest.mark.quick,
-    pytest.mark.whole_process,
-    pytest.mark.usefixtures("usual_signals"),
-    # From NumPy 2.5 on it warns of what these tests do.
-    pytest.mark.filterwarnings("ignore:Setting the .* on a NumPy array:DeprecationWarning"),
-]
+pytestmark = [pytest.mark.quick, pytest.mark.whole_process, pytest.mark.usefixtures("usual_signals")]
 
 
 def interrupted(call, *arguments, **keywords):
@@ -72,8 +65,6 @@ CALLS = {
     "plan": partial(tilecore.TilePlan(MIB, (ROWS, 1), "u1").tile, INPUT),
     "plan.region": partial(tilecore.TilePlan(MIB, (999, 1), "u1").region, INPUT, (9, 0), (9 + ROWS, MIB)),
 }
-
-
 MAPPED = {  # the block that repeats is as large
     "mapped": lambda out: partial(tilecore.tile_mapped, out, (20, 1)),
     "mapped, made in scratch": lambda out: partial(tilecore.tile_mapped, out.reshape(-1, 2, 4096)[:, ::-1], (20, 1, 1)),
@@ -202,6 +193,7 @@ def profiled():
 
 
 SMALL = np.arange(3)
+KINDS = [ValueError, TimeoutError, TypeError, OverflowError, KeyError, BufferError]
 INTERRUPTED = {
     "iterable": lambda: tilecore.tile(SMALL, range(2, 4)),
     "an error": lambda: tilecore.tile(SMALL, [2, "a"]),
@@ -218,17 +210,13 @@ class OfBothKinds(TimeoutError, ValueError):
     """All that a profile expects: it takes seconds, and so is run through once."""
 
 
-KINDS = [ValueError, TimeoutError, TypeError, OverflowError, KeyError, BufferError]
-
-
 @pytest.mark.parametrize(
     "kind, name",
     [(OfBothKinds, "profile"), *((kind, name) for name in INTERRUPTED if name != "profile" for kind in KINDS)],
 )
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of files, closed without a `with`
 def test_what_a_handler_raises_at_any_moment(kind, name, raised_between):
-    """It comes between any two instructions of tilecore's own Python code, and of the library's that serves it.
-    Nothing takes it for what it expects."""
+    """Between any two instructions of tilecore's Python code, and of the library's that it calls: it comes out."""
     own = os.path.dirname(tilecore.__file__), reprlib.__file__, shutil.__file__
 
     def call():

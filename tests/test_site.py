@@ -118,7 +118,7 @@ def test_pages_fit(chromium, pages, width, mode):
     assert len(pages) > 20 and not faults, "\n".join(faults)
 
 
-def test_links(chromium, pages):
+def test_links_lead_to_what_is_there(chromium, pages):
     """Within the site: to files, and to places in pages."""
     links, places = {}, {f"{page.as_uri()}#" for page in pages.values()}
     for page in pages.values():
@@ -134,6 +134,6 @@ def test_links(chromium, pages):
 
 
 @pytest.mark.parametrize("word", FIRST)
-def test_search(chromium, pages, word):
+def test_search_finds_this_page_first(chromium, pages, word):
     chromium.look_at(pages["search"], f"?q={word}")
     assert chromium.run(SEARCH, "async")[0].partition(".html")[0] == FIRST[word]

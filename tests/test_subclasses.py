@@ -249,7 +249,6 @@ def test_numpy_ma_that_another_thread_imports(monkeypatch):
         assert tilecore.tile(INTEGERS, 1, out=np.empty_like(INTEGERS).view(Own)).tolist() == INTEGERS.tolist()
 
 
-@pytest.mark.whole_process
 def test_where_numpy_tile_is_ours(monkeypatch):
     monkeypatch.setattr(np, "tile", tilecore.tile)
     with tilecore.replace_numpy_tile():

@@ -100,7 +100,7 @@ assert tilecore.get_num_threads() == before
     ("0::/", {"cpu.max": f"{'9' * 5000} 100000", "memory.max": "9" * 5000}, sys.maxsize, None),
     ("0::/my jobs/\x85 a\n", {"my jobs/\x85 a/memory.max": "4096\n"}, sys.maxsize, 4096),
 ])  # fmt: skip
-def test_control_groups(monkeypatch, groups, files, cpus, memory):
+def test_limits_of_control_groups_are_read(monkeypatch, groups, files, cpus, memory):
     files = {"/proc/self/cgroup": groups} | {f"/sys/fs/cgroup/{path}": text for path, text in files.items()}
     monkeypatch.setattr(machine, "read_text", lambda path: files.get(path, ""))
     assert machine.cpu_quota() == cpus

@@ -1,13 +1,13 @@
 """tile and output_shape: right bytes for every input, the right error for every other."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 
 import tilecore
 
 pytestmark = pytest.mark.quick
+ROW = np.arange(6, dtype="f4").reshape(2, 3)
+SEVERAL = "repeats of several axes are one argument: (2, 3); input shape (2, 3),"
 
 
 @pytest.mark.parametrize("row", [*range(1, 34), 40, 63, 64, 65, 96, 128, 129, 256, 257, 512, 513, 40000])
@@ -46,10 +46,6 @@ def test_reps_of_every_kind():
     assert tilecore.tile(np.zeros((0, 3)), np.array([100, 100], "u1")).shape == (0, 300)
 
 
-ROW = np.arange(6, dtype="f4").reshape(2, 3)
-SEVERAL = "repeats of several axes are one argument: (2, 3); input shape (2, 3),"
-
-
 @pytest.mark.parametrize(("call", "words"), [
     (lambda x: tilecore.output_shape(x, 2), "but item 0 is of type ndarray; pass the array's shape; shape [["),
     (lambda x: tilecore.TilePlan(x[0], 2, "f4"), "but item 0 is of type float32; pass the array's shape; shape ["),
@@ -79,16 +75,13 @@ def test_strings_of_no_characters(code, ways):
         tilecore.tile(x, 2**58)
 
 
-@pytest.mark.whole_process
-def test_peak_memory_is_the_result():
+def test_peak_memory_is_the_result(traced):
     """No intermediate per axis, and no packed copy of a strided input."""
     x = np.zeros((300, 400), "f4")
     for source in (x, x.T, x[::-1, ::-1]):
-        tracemalloc.start()
+        traced.clear_traces()
         got = tilecore.tile(source, (3, 4))
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak < got.nbytes + 10_000
+        assert traced.get_traced_memory()[1] < got.nbytes + 10_000
 
 
 def test_output_shape_and_empty_results():

@@ -54,7 +54,7 @@ def assert_same(ours, theirs):
     assert torch.equal(bits(ours), bits(theirs))
 
 
-def test_views():
+def test_views_of_every_kind_as_pytorch():
     """Kinds of views that test_random_tensors does not make."""
     x, z = matrix(), torch.tensor([1 + 2j, 3])
     views = [torch.as_strided(x, (2, 2), (1, 1), 1), z.conj().imag, z.to(torch.complex32).conj()]
@@ -267,7 +267,7 @@ def program(x, n):
 @pytest.mark.parametrize("backend", [
     "aot_eager", pytest.param("inductor", marks=[pytest.mark.package, pytest.mark.filterwarnings("ignore")]),
 ])  # fmt: skip
-def test_compiled(backend, dynamic):
+def test_compiled_as_eager(backend, dynamic):
     torch.compiler.reset()
     compiled = torch.compile(program, fullgraph=True, dynamic=dynamic, backend=backend)
     for shape, n in (((2, 3), 2), ((4, 5), 3), ((6, 3), 2)):
@@ -291,7 +291,7 @@ class Model(torch.nn.Module):
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_exported(strict, tmp_path):
+def test_exported_programs_keep_the_operator(strict, tmp_path):
     torch.compiler.reset()
     any_size = torch.export.Dim.DYNAMIC
     exported = torch.export.export(Model(), (matrix(), 3), dynamic_shapes=({0: any_size}, any_size), strict=strict)

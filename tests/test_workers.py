@@ -1,7 +1,4 @@
-"""The workers that write large results: made when wanted, parked between calls, gone with the process.
-
-workers.c is a program of its own around kernels/workers.h: many jobs, callers and forks.
-"""
+"""The workers that write large results: made when wanted, parked between calls, gone with the process."""
 
 import os
 import sys
@@ -128,7 +125,7 @@ while [os.sched_getscheduler(worker) for worker in workers()] != [os.SCHED_{work
 
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory, compile_c, run):
-    """Run workers.c."""
+    """Run workers.c, a program of its own around kernels/workers.h: many jobs, callers and forks."""
     if sys.platform == "win32":
         pytest.skip("workers.c forks")
     path, core = tmp_path_factory.mktemp("workers") / "workers", HERE.parent / "tilecore" / "_core"

@@ -1,9 +1,8 @@
 """Wrong arguments: every argument of every public function given every wrong kind of thing, and impossible sizes.
 What the caller's own code may do: test_foreign_code.py.
 
-The answer is a result, or a TypeError, ValueError or MemoryError that names the function. After an
-error nothing has been allocated and nothing is changed. Under AddressSanitizer (`.ci/sanitize
-address`) the same tests look for bytes out of bounds.
+The answer is a result, or a TypeError, ValueError or MemoryError that names the function. After an error nothing has
+been allocated and nothing is changed. `.ci/sanitize address` looks for bytes out of bounds.
 """
 
 import decimal
@@ -11,7 +10,6 @@ import inspect
 import itertools
 import re
 import sys
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -123,29 +121,25 @@ def settings():
     ("function", "argument"),
     [pytest.param(each, name, id=f"{each.label} {name}") for each in PUBLIC for name in each.parameters],
 )
-def test_every_wrong_kind(function, argument):
+def test_every_wrong_kind(function, argument, traced):
     refused = 0
-    tracemalloc.start()
-    try:
-        for thing in THINGS:
-            arguments = function.good() | {argument: thing()}
-            before, were = fingerprints(arguments), settings()
-            tracemalloc.reset_peak()
-            used = tracemalloc.get_traced_memory()[0]
-            try:
-                function(arguments)
-            except (TypeError, ValueError, MemoryError) as error:
-                # A memoryview that was released says so itself.
-                assert str(error).startswith(function.name) or "released memoryview" in str(error), repr(error)
-                assert len(str(error)) < 2000
-                assert tracemalloc.get_traced_memory()[1] - used < 1 << 20
-                assert fingerprints(arguments) == before and settings() == were
-                refused += 1
-            else:
-                tilecore.set_max_bytes(were[0])
-                tilecore.set_recycle_limit(were[1])
-    finally:
-        tracemalloc.stop()
+    for thing in THINGS:
+        arguments = function.good() | {argument: thing()}
+        before, were = fingerprints(arguments), settings()
+        traced.reset_peak()
+        used = traced.get_traced_memory()[0]
+        try:
+            function(arguments)
+        except (TypeError, ValueError, MemoryError) as error:
+            # A memoryview that was released says so itself.
+            assert str(error).startswith(function.name) or "released memoryview" in str(error), repr(error)
+            assert len(str(error)) < 2000
+            assert traced.get_traced_memory()[1] - used < 1 << 20
+            assert fingerprints(arguments) == before and settings() == were
+            refused += 1
+        else:
+            tilecore.set_max_bytes(were[0])
+            tilecore.set_recycle_limit(were[1])
     # Whatever the argument, most things are wrong; only as an input is nearly everything an array.
     assert refused >= (2 if argument == "a" and function.name in ("tile_view", "tile_mapped") else len(THINGS) // 2)
 
@@ -339,8 +333,6 @@ RULES = [
     ("", "feature_level", [4.1, 41, None, (4, 1), ["4_1"], b"4_1"], TypeError,
      "feature_level is of type {type}, expected a str such as"),
 ]  # fmt: skip
-
-
 PLANS = "TilePlan: expected the arguments shape, reps and dtype, and at most axis="
 
 
@@ -371,7 +363,7 @@ def cases():
 
 
 @pytest.mark.parametrize(("functions", "bad", "kind", "words"), [*cases()])
-def test_each_rule(functions, bad, kind, words):
+def test_each_rule(functions, bad, kind, words, traced):
     """The error has the rule's words and what was given; nothing has been allocated or changed."""
     choose = functions if callable(functions) else lambda function: re.search(functions, function.label)
     found = [function for function in PUBLIC if bad.keys() <= function.parameters.keys() and choose(function)]
@@ -382,13 +374,10 @@ def test_each_rule(functions, bad, kind, words):
         arguments = {key: value for key, value in good.items() if key not in left_out}
         arguments |= {key: value(good["out"]) if callable(value) else value for key, value in bad.items()}
         before = fingerprints(arguments)
-        tracemalloc.start()
-        try:
-            with pytest.raises(kind) as caught:
-                function(arguments)
-            assert tracemalloc.get_traced_memory()[1] < 1 << 20
-        finally:
-            tracemalloc.stop()
+        traced.clear_traces()
+        with pytest.raises(kind) as caught:
+            function(arguments)
+        assert traced.get_traced_memory()[1] < 1 << 20
         begins, _, said = str(caught.value).partition(": ")
         asked = [*said.rsplit("; ", 1), ""][1]
         assert caught.type is kind and len(str(caught.value)) < 1000

@@ -50,8 +50,7 @@ static unsigned next_random(unsigned *seed)
 static void write_iterations(void *argument, ptrdiff_t first, ptrdiff_t last)
 {
     unsigned char *times = (unsigned char *)argument;
-    ptrdiff_t k;
-    for (k = first; k < last; k++) times[k]++;
+    for (ptrdiff_t k = first; k < last; k++) times[k]++;
 }
 
 /* 1 where each iteration of a job was written once, and nothing besides. */
@@ -63,11 +62,10 @@ static int one_job(caller_state *caller)
     const long long until = next_random(&caller->seed) % 4 ? LLONG_MAX : 0;
     tilecore_job job = {
         write_iterations, caller->times, begin, begin + iterations, ITERATION_BYTES, 0, 0, 0, 0, 0, 0, 0};
-    ptrdiff_t k;
     memset(caller->times, 0, sizeof caller->times);
     while (job.first < job.last)
         tilecore_parallel(&job, threads, next_random(&caller->seed) % 4 ? NULL : &tilecore_records[0][0], until);
-    for (k = 0; k < MAX_ITERATIONS; k++)
+    for (ptrdiff_t k = 0; k < MAX_ITERATIONS; k++)
         if (caller->times[k] != (begin <= k && k < begin + iterations)) return 0;
     return 1;
 }
@@ -126,9 +124,8 @@ static void fork_here(unsigned seed)
 static void fork_in_the_midst(ptrdiff_t jobs, ptrdiff_t wanted)
 {
     unsigned seed = 1;
-    ptrdiff_t k;
     counts_threads = 1;
-    for (k = 0; k < wanted; k++) {
+    for (ptrdiff_t k = 0; k < wanted; k++) {
         while (tilecore_atomic_load(&jobs_done) < jobs / (wanted + 1) * (k + 1)) sched_yield();
         fork_here(next_random(&seed));
     }
@@ -138,10 +135,9 @@ static void fork_in_the_midst(ptrdiff_t jobs, ptrdiff_t wanted)
 
 static int run(int count, ptrdiff_t jobs, ptrdiff_t wanted_forks)
 {
-    ptrdiff_t k;
     number_of_callers = count;
     jobs_left = jobs;
-    for (k = 0; k < count; k++) {
+    for (int k = 0; k < count; k++) {
         callers[k].seed = (unsigned)k;
         if (pthread_create(&callers[k].thread, NULL, call, &callers[k])) return 2;
     }
@@ -149,7 +145,7 @@ static int run(int count, ptrdiff_t jobs, ptrdiff_t wanted_forks)
     fork_in_the_midst(jobs, wanted_forks);
     while (tilecore_atomic_load(&jobs_done) < jobs) sched_yield();
     tilecore_atomic_store(&jobs_left, THE_END);
-    for (k = 0; k < count; k++) pthread_join(callers[k].thread, NULL);
+    for (int k = 0; k < count; k++) pthread_join(callers[k].thread, NULL);
     printf("%td jobs of %d callers, %td forks, threads counted at %td, %td wrong\n", jobs_done, count, forks,
            seen_at_fork, wrong);
     return wrong || jobs_done != jobs || forks != wanted_forks;
@@ -170,8 +166,7 @@ static void meet(void *argument, ptrdiff_t first, ptrdiff_t last)
 
 static void meet_often(void)
 {
-    int k;
-    for (k = 0; k < 50; k++) {
+    for (int k = 0; k < 50; k++) {
         tilecore_job job = {meet, NULL, 0, 3, TILECORE_MAX_CHUNK_BYTES, 0, 0, 0, 0, 0, 0, 0};
         tilecore_atomic_store(&here, 0);
         tilecore_parallel(&job, 3, NULL, LLONG_MAX);
@@ -215,9 +210,9 @@ static int wait_for_others(int wanted_forks)
 static void learn(const char *name, int calls, double pace, double pace_of_each_50th, double beside, double waking)
 {
     tilecore_record record = {0, 0, 0, 0, 0, 0, 0};
-    int k, in_turn = 0, before = 0;
+    int in_turn = 0, before = 0;
     printf("%s", name);
-    for (k = 1; k <= calls; k++) {
+    for (int k = 1; k <= calls; k++) {
         const int alone = tilecore_begin_job(&record);
         if (alone) tilecore_note_serial(&record, 1000);
         else tilecore_note_parallel(&record, waking && before ? waking : k % 50 ? pace

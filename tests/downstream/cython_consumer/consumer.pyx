@@ -17,9 +17,7 @@ cdef class Tiler:
     cdef Py_ssize_t itemsize, source_bytes
 
     def __cinit__(self, tuple shape, tuple repeats, Py_ssize_t itemsize):
-        cdef Py_ssize_t extents[64]
-        cdef Py_ssize_t counts[64]
-        cdef Py_ssize_t output[64]
+        cdef Py_ssize_t[64] extents, counts, output
         if not len(shape) == len(repeats) <= 64:
             raise ValueError("expected as many repeats as extents, at most 64")
         for k in range(len(shape)):
@@ -47,8 +45,7 @@ cdef class Tiler:
     def tile_between(self, source, target, tuple start=None, tuple stop=None):
         """From one buffer to another, each of any strides: all of it, or [start, stop)."""
         cdef Py_buffer src, dst
-        cdef Py_ssize_t first[64]
-        cdef Py_ssize_t last[64]
+        cdef Py_ssize_t[64] first, last
         cdef Py_ssize_t rank = len(self.output_shape)
         for k in range(rank):
             first[k], last[k] = start[k] if start else 0, stop[k] if stop else self.output_shape[k]
