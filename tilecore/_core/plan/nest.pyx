@@ -50,12 +50,12 @@ cdef void region_iter_init(RegionIter *iter, const Plan *plan, const StridedArra
     sort_axes(iter, plan, source, target)
     for i in range(plan.ndim):
         axis = iter.axis[i]
-        if axis.dst_step < 0:
+        if axis.extent == 1:
+            axis.src_step = 0  # in the place of any number, which may have no opposite
+        if axis.dst_step < 0 and axis.count > 1:
             reverse_axis(iter, &axis)
-        # It does not wrap around, or to the same byte.
-        if axis.extent == 1 or axis.src_step == 0 or axis.count <= axis.extent - axis.first:
+        if axis.src_step == 0 or axis.count <= axis.extent - axis.first:  # it does not wrap, or to the same byte
             iter.src_offset += axis.first * axis.src_step
-            axis.src_step = 0 if axis.extent == 1 else axis.src_step
             axis.first, axis.extent = 0, axis.count
         axis.src_index = axis.first
         if axis.count > 1:
