@@ -22,7 +22,7 @@ import pytest
 from prelude import descriptors_now
 
 import tilecore
-from tilecore._core.request.errors import RequestError, reformat_error
+from tilecore._core.request.errors import RequestError, format_error
 from tilecore._profile import measure
 
 MIB = 2**20
@@ -240,7 +240,7 @@ def test_what_a_handler_raises_while_an_error_is_made():
             raise RequestError(ValueError, "refused")
         except RequestError:
             raise ValueError("a handler's")  # noqa: B904
-    assert reformat_error(caught.value, "name") is caught.value
+    assert format_error(caught.value, "name") is caught.value
 
 
 def test_signals_are_the_main_threads(out):

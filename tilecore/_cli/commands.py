@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from numpy.typing import NDArray
 
 import tilecore
-from tilecore._core.request.errors import RequestError, reformat_error, short_repr
+from tilecore._core.request.errors import RequestError, format_error, short_repr
 from tilecore._dialects.dialect import Dialect
 from tilecore._dialects.version import Version
 
@@ -132,7 +132,7 @@ def make_plan(arguments: argparse.Namespace, version: Version, array: NDArray[An
         repeats = version.read_counts(array, arguments.repeats)
         return tilecore.TilePlan(array.shape, repeats, array.dtype, axis=arguments.axis)
     except (RequestError, TypeError, ValueError, MemoryError) as error:
-        raise reformat_error(error, version.name, array, names, **typed) from error.__cause__
+        raise format_error(error, version.name, array, names, **typed) from error.__cause__
 
 
 def version_of(arguments: argparse.Namespace) -> Version:

@@ -53,16 +53,16 @@ cdef object tile_instead(object own, PyObject *const *arguments, size_t n, PyObj
     cdef Plan plan
     cdef Py_ssize_t counts[MAX_RANK]
     cdef tuple words = () if names == NULL else <tuple>names
-    cdef Py_ssize_t positional = PyVectorcall_NARGS(n), named = len(words), which = 1  # which argument is `reps`
+    cdef Py_ssize_t positional = PyVectorcall_NARGS(n), named = len(words), reps_at = 1  # A is the other
     cdef int count
     if named == 2:
-        which = words[1] == "reps"
-    if (positional + named != 2 or named and words[which - positional] != "reps"
-            or named == 2 and words[1 - which] != "A"
+        reps_at = words[1] == "reps"
+    if (positional + named != 2 or named and words[reps_at - positional] != "reps"
+            or named == 2 and words[1 - reps_at] != "A"
             or not points_to(tile_instead)):  # compiled code may keep the pointer
         return numpys(own, arguments, n, names)
-    A = <object>arguments[1 - which]
-    count = read_fast(<object>arguments[which], 0, counts)
+    A = <object>arguments[1 - reps_at]
+    count = read_fast(<object>arguments[reps_at], 0, counts)
     if count < 0 or not PyArray_CheckExact(A) and getattr(type(A), "__array_function__", ndarrays) is not ndarrays:
         return numpys(own, arguments, n, names)
     if not PyArray_Check(A):

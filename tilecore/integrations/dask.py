@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import tilecore
 from tilecore._core.request.arguments import read_array
-from tilecore._core.request.errors import RequestError, reformat_error
+from tilecore._core.request.errors import RequestError, format_error
 
 if TYPE_CHECKING:  # of the stub alone
     from tilecore._core.arrays import _Ints
@@ -91,7 +91,7 @@ def tile(
         array = check_input(x)
         plan = tilecore.TilePlan(array.shape, reps, array.dtype, axis=axis)
     except (RequestError, TypeError, ValueError, MemoryError) as error:
-        raise reformat_error(error, "dask.tile", array, names, reps=reps, axis=axis) from error.__cause__
+        raise format_error(error, "dask.tile", array, names, reps=reps, axis=axis) from error.__cause__
     if (more := len(plan.output_shape) - array.ndim) > 0:
         array = array[(None,) * more]
     blocks = array.chunks if isinstance(array, da.Array) else tuple((n,) for n in array.shape)

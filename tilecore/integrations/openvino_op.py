@@ -22,7 +22,7 @@ from openvino.utils import replace_node
 
 import tilecore
 from tilecore._core.request.arguments import read_array
-from tilecore._core.request.errors import RequestError, format_error, pass_on, reformat_error, short_repr
+from tilecore._core.request.errors import RequestError, format_error, pass_on, short_repr
 from tilecore._dialects.dims import get_bounds
 from tilecore._dialects.tensors import as_repeats
 from tilecore.openvino import DIALECT, infer_shape
@@ -110,7 +110,7 @@ class Tile(Op):
             counts = VERSION.read_counts(source, repeats.data)
             shape = tilecore.output_shape(source.shape, counts)
         except (RequestError, TypeError, ValueError, MemoryError) as error:
-            raise reformat_error(error, VERSION.name, source, VERSION.names, repeats=repeats.data) from error.__cause__
+            raise format_error(error, VERSION.name, source, VERSION.names, repeats=repeats.data) from error.__cause__
         if target.shape != shape:
             target.shape = shape
         if strings:

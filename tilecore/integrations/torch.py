@@ -116,19 +116,19 @@ def repeat(input: Tensor, *repeats: int | Sequence[int]) -> Tensor:
     return tiled(input, counts, Tensor.repeat)
 
 
-def tiled(input: Tensor, dims: Any, own: Callable[..., Tensor]) -> Tensor:
-    """The tiling, in one of the four ways; `own` is PyTorch's own function."""
+def tiled(input: Tensor, dims: Any, torch_function: Callable[..., Tensor]) -> Tensor:
+    """The tiling, in one of the four ways; `torch_function` is PyTorch's own."""
     if dims is None:
-        return own(input, dims)  # its error says what is wrong
+        return torch_function(input, dims)  # its error says what is wrong
     counts = tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
     if type(input) not in KINDS or not input.is_cpu or lacks_rule(input):
-        return own(input, counts)
+        return torch_function(input, counts)
     if is_dynamo_compiling() or is_watched():
         return operator(input, counts)
     if not input.requires_grad or not torch.is_grad_enabled():
-        return tile_memory(input, counts, own)
+        return tile_memory(input, counts, torch_function)
     is_small = all(type(count) is int for count in counts) and 0 <= prod(counts) * input.nbytes < SMALL_BYTES
-    return own(input, counts) if is_small else Tiling.apply(input, counts, own)
+    return torch_function(input, counts) if is_small else Tiling.apply(input, counts, torch_function)
 
 
 def lacks_rule(input: Tensor) -> bool:
@@ -148,7 +148,7 @@ def is_watched() -> bool:
     return mode or torch._C._are_functorch_transforms_active()
 
 
-def tile_memory(input: Tensor, dims: Any, own: Callable[..., Tensor] = torch.tile) -> Tensor:
+def tile_memory(input: Tensor, dims: Any, torch_function: Callable[..., Tensor] = torch.tile) -> Tensor:
     """The tiling, read from and written to memory."""
     integer = INTEGERS.get(input.dtype)
     try:
@@ -156,9 +156,9 @@ def tile_memory(input: Tensor, dims: Any, own: Callable[..., Tensor] = torch.til
         array = bits.numpy(force=True)  # of a tensor that requires a gradient too; conjugated if need be
     except (RuntimeError, TypeError, ValueError) as reason:  # sparse, quantized, nested, of more than 64 axes
         pass_on(reason)
-        return own(input, dims)
+        return torch_function(input, dims)
     if not bits.data_ptr():  # empty, or zeros without memory
-        return own(input, dims)
+        return torch_function(input, dims)
     limit = torch.get_num_threads()
     threads = limit if limit < get_num_threads() else None  # the default, where two are slower, learns it
     try:
@@ -166,8 +166,8 @@ def tile_memory(input: Tensor, dims: Any, own: Callable[..., Tensor] = torch.til
     except RequestError as error:
         nested = any(getattr(count, "ndim", isinstance(count, (tuple, list))) for count in dims)
         error.kind = TypeError if nested or error.kind is TypeError else RuntimeError  # as PyTorch's own
-        names = {"repeats": "dims" if own is torch.tile else "repeats"}
-        raise format_error(error, own.__name__, array.shape, names, **{names["repeats"]: dims}) from error.__cause__
+        name, names = torch_function.__name__, {"repeats": "dims" if torch_function is torch.tile else "repeats"}
+        raise format_error(error, name, array.shape, names, **{names["repeats"]: dims}) from error.__cause__
     if not result.numel():
         return input.new_empty(result.shape)  # NumPy's strides are 0, and PyTorch refuses some views of those
     return result if integer is None else result.view(input.dtype)
@@ -180,9 +180,9 @@ class Tiling(torch.autograd.Function):
     """A tiling with a gradient. For little data it takes a third of the time of the operator."""
 
     @staticmethod
-    def forward(ctx: Any, input: Tensor, dims: Sequence[int], own: Callable[..., Tensor]) -> Tensor:
+    def forward(ctx: Any, input: Tensor, dims: Sequence[int], torch_function: Callable[..., Tensor]) -> Tensor:
         set_up(ctx, (input, dims))
-        return tile_memory(input, dims, own)
+        return tile_memory(input, dims, torch_function)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
@@ -196,7 +196,7 @@ def set_up(ctx: Any, inputs: tuple[Tensor, Sequence[int]], output: Tensor | None
 def sum_repeats(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
     split: list[int] = []
     axes = []  # of `split` that are repeats
-    for n, count in zip(*in_step(ctx.shape, ctx.dims), strict=True):
+    for n, count in zip(*pad_to_one_rank(ctx.shape, ctx.dims), strict=True):
         if not isinstance(count, int) or count != 1:  # comparing a symbol would fix its value
             axes.append(len(split))
             split.append(count)
@@ -205,7 +205,7 @@ def sum_repeats(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
     return (gradient.sum(axes) if axes else gradient).reshape(ctx.shape), None
 
 
-def in_step(shape: Sequence[int], dims: Sequence[int]) -> tuple[list[int], list[int]]:
+def pad_to_one_rank(shape: Sequence[int], dims: Sequence[int]) -> tuple[list[int], list[int]]:
     """Shape and repeats, the shorter one with 1s in front."""
     more = len(dims) - len(shape)
     return [1] * more + list(shape), [1] * -more + list(dims)
@@ -224,12 +224,12 @@ operator.register_autograd(sum_repeats, setup_context=set_up)
 
 @operator.register_fake
 def make_fake(input: Tensor, dims: Sequence[int]) -> Tensor:
-    shape, counts = in_step(input.shape, dims)
+    shape, counts = pad_to_one_rank(input.shape, dims)
     return input.new_empty([n * count for n, count in zip(shape, counts, strict=True)])
 
 
 @operator.register_vmap
 def tile_batch(info: Any, in_dims: tuple[int, None], input: Tensor, dims: Sequence[int]) -> tuple[Tensor, int]:
     batch = input.movedim(in_dims[0], 0)
-    shape, counts = in_step(batch.shape[1:], dims)
+    shape, counts = pad_to_one_rank(batch.shape[1:], dims)
     return tile(batch.reshape(batch.shape[:1] + tuple(shape)), [1, *counts]), 0

@@ -16,11 +16,11 @@ cdef struct Plan:
     int input_ndim
     Py_ssize_t itemsize
     Py_ssize_t nbytes               # of the result
-    Py_ssize_t copies               # of each input element; 0: no elements, or a window of other than whole repeats
+    Py_ssize_t copies               # of each input element; 0: the result is empty, or a window that cuts a repeat
     Py_ssize_t shape[MAX_RANK]      # of the input, padded with 1s in front
     Py_ssize_t repeats[MAX_RANK]    # padded with 1s in front
     Py_ssize_t output[MAX_RANK]     # the result's shape: shape * repeats, or that of the window
-    Py_ssize_t start[MAX_RANK]      # of a window, less whole repeats; set only if `copies` is 0
+    Py_ssize_t start[MAX_RANK]      # of a window that cuts a repeat, else not set; less whole repeats
 
 
 cdef struct Bounds:     # of a window, as they were given

@@ -62,6 +62,9 @@ def pass_on(reason):
 def format_error(error, name, input=None, names=NO_NAMES, /, **given):
     """The error that the function `name` raises for `error`; raise it ``from error.__cause__``.
 
+    If `error` was made here for another public function, which `name` called, it is worded anew for `name`. Any other
+    error, of a signal handler for instance, is returned unchanged.
+
     >>> error = RequestError(ValueError, "must not be negative, got -2", "repeats", axis=1)
     >>> format_error(error, "ONNX Tile-1", (2, 3), {"repeats": "tiles"}, tiles=-2, axis=1)
     ValueError('ONNX Tile-1: tiles must not be negative, got -2 for axis 1; input shape (2, 3), tiles -2, axis 1')
@@ -73,8 +76,9 @@ def format_error(error, name, input=None, names=NO_NAMES, /, **given):
         The function's own names for the core's arguments and for "input shape", if they differ.
     given : the arguments as they were typed; those that are None are left out
     """
-    if not isinstance(error, RequestError):
-        return error  # without memory for a traceback, Cython puts a MemoryError in its place
+    error = getattr(error, "_tilecore_request", error)
+    if not isinstance(error, RequestError):  # without memory for a traceback, Cython puts a MemoryError in its place
+        return error
     subject = "" if error.argument is None else names.get(error.argument, error.argument) + " "
     where = "" if error.axis is None else f" for axis {error.axis}"
     context = []
@@ -86,18 +90,9 @@ def format_error(error, name, input=None, names=NO_NAMES, /, **given):
     # No comprehension: without memory, Cython 3.3.1 frees its items twice.
     context += (f"{argument} {short_repr(value)}" for argument, value in given.items() if value is not None)
     suffix = f"; {', '.join(context)}" if context else ""
-    return error.kind(f"{name}: {subject}{error.what}{where}{suffix}")
-
-
-def reformat_error(error, name, input=None, names=NO_NAMES, /, **given):
-    """`format_error` for a RequestError, or for the error of another public function that `name` called.
-
-    A public function raises its error while it handles a RequestError, so that is the error's context, and part of its
-    text. Any other error, of a signal handler for instance, is returned unchanged.
-    """
-    origin = error.__context__
-    made = isinstance(origin, RequestError) and origin.what in str(error)
-    return format_error(origin if made else error, name, input, names, **given)
+    made = error.kind(f"{name}: {subject}{error.what}{where}{suffix}")
+    made._tilecore_request = error
+    return made
 
 
 class _ShortRepr(reprlib.Repr):

@@ -11,7 +11,8 @@ cdef tuple as_tuple(const Py_ssize_t *values, int n)
 cdef inline int read_integers(given, Py_ssize_t least, Py_ssize_t *values, str argument, int rank) except -1:
     """Fill `values` (of length MAX_RANK) with integers from `least` on, 0 or PY_SSIZE_T_MIN; return how many.
 
-    Errors count axes in the result, of at least `rank` axes. A negative one: the integers' axes are not known.
+    The integers are for the last axes. Errors name an axis of the result, which has at least `rank` axes; if `rank` is
+    negative, they name no axis.
     """
     cdef int n = read_fast(given, least, values)
     return n if n >= 0 else read_generic(given, least, values, argument, rank)

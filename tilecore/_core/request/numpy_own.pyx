@@ -1,7 +1,7 @@
 """The pointer by which Python calls the object `numpy.tile` (PEP 590). At first it points to NumPy's own function.
 
-If it points to another, all callers of the object get that one, by whatever name, and the object stays what it is. An
-object of another kind has something else at that place. Then there is no `pointer`, and nothing is replaced.
+If it points to another, all callers of the object get that one, by whatever name, and the object stays what it is. If
+`numpy.tile` is an object of another kind, `pointer` is NULL, and to replace it is an error.
 """
 
 import numpy
@@ -23,13 +23,13 @@ cdef object call_numpys(object own, PyObject *const *arguments, Py_ssize_t n, Py
 
 
 # By the module that defines it: a program may have put a function of its own into the name `numpy.tile`.
-cdef object home = getattr(numpy.lib, "_shape_base_impl", numpy), own = home.tile
+cdef object home = getattr(numpy.lib, "_shape_base_impl", numpy), tile_object = home.tile
 cdef PyMethodDef method
-numpy_tile = own  # as NumPy's own function, also while another has its place
-if type(own) is type(home.kron) and type(own).__name__ == "_ArrayFunctionDispatcher":
-    numpys = PyVectorcall_Function(home.kron)  # a copy of tilecore in another folder may have replaced that of `own`
+numpy_tile = tile_object  # as NumPy's own function, also while another has its place
+if type(tile_object) is type(home.kron) and type(tile_object).__name__ == "_ArrayFunctionDispatcher":
+    numpys = PyVectorcall_Function(home.kron)  # not `tile`'s: a copy of tilecore in another folder may have replaced it
 if numpys != NULL:
-    pointer = <vectorcallfunc *>(<char *><PyObject *>own + Py_TYPE(own).tp_vectorcall_offset)
+    pointer = <vectorcallfunc *>(<char *><PyObject *>tile_object + Py_TYPE(tile_object).tp_vectorcall_offset)
     method.ml_name, method.ml_meth = "tile", <PyCFunction><void *>call_numpys
     method.ml_flags = METH_FASTCALL | METH_KEYWORDS
-    numpy_tile = PyCFunction_New(&method, own)
+    numpy_tile = PyCFunction_New(&method, tile_object)
