@@ -81,15 +81,14 @@ def test_every_layout_of_the_input(oracle, name):
 ])  # fmt: skip
 def test_every_block_and_share_is_written(oracle, shape, reps):
     """Results large enough for threads, into prefaulted memory and between the elements of another array."""
-    x = np.random.default_rng(0).integers(0, 255, shape, "u1").astype("u4")
+    x = make_items(shape, "u4")
     for source in (x, x[..., ::-1], x.T)[: 1 + min(x.ndim, 2)]:
         for want, call in each_way(oracle, source, reps)[:4]:
-            between = np.empty((*want.shape, 2), "u4")
+            between = np.zeros((*want.shape, 2), "u4")
             for threads in (1, 3, 300):
                 got = call(threads=threads)
                 assert got.dtype == want.dtype and np.array_equal(got, want)
-                got.fill(0)
-                between.fill(0)
+                between[..., 1] = np.invert(want, out=got)  # no byte is right yet
                 for out in (got, between[..., 1]):
                     assert np.array_equal(call(out=out, threads=threads), want)
             assert not between[..., 0].any()
@@ -113,10 +112,11 @@ def test_beyond_the_caches(shape, dtype, reps):
         # An index is (repeat, index of the source) on each axis: the oracle's own would take eight times as much.
         split = (1,) * (len(reps) - source.ndim) + source.shape
         want = np.ascontiguousarray(source).reshape([k for n in split for k in (1, n)])
+        by_repeat = out.reshape([k for pair in zip(reps, split, strict=True) for k in pair])
         for threads in (1, 3):
+            by_repeat[:] = ~want  # no byte is right yet
             tilecore.tile(source, reps, out, threads=threads)
-            assert (out.reshape([k for pair in zip(reps, split, strict=True) for k in pair]) == want).all()
-            out.fill(0)
+            assert (by_repeat == want).all()
 
 
 @pytest.mark.parametrize("stride", [0, -8, 2**62, -(2**62), -(2**63), 3])

@@ -29,7 +29,9 @@ from tilecore._core.arrays cimport try_fast
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS
 from tilecore._core.plan.plan cimport Plan, plan_array
 from tilecore._core.request.integers cimport as_tuple, read_fast
-from tilecore._core.request.numpy_own cimport numpys, pointer, points_to, tilecore_atomic_replace, vectorcallfunc
+from tilecore._core.request.numpy_own cimport (
+    numpy_vectorcall, points_to, tile_pointer, tilecore_atomic_replace, vectorcallfunc,
+)
 
 cnp.import_array()
 
@@ -60,11 +62,11 @@ cdef object tile_instead(object own, PyObject *const *arguments, size_t n, PyObj
     if (positional + named != 2 or named and words[reps_at - positional] != "reps"
             or named == 2 and words[1 - reps_at] != "A"
             or not points_to(tile_instead)):  # compiled code may keep the pointer
-        return numpys(own, arguments, n, names)
+        return numpy_vectorcall(own, arguments, n, names)
     A = <object>arguments[1 - reps_at]
     count = read_fast(<object>arguments[reps_at], 0, counts)
     if count < 0 or not PyArray_CheckExact(A) and getattr(type(A), "__array_function__", ndarrays) is not ndarrays:
-        return numpys(own, arguments, n, names)
+        return numpy_vectorcall(own, arguments, n, names)
     if not PyArray_Check(A):
         A = cnp.PyArray_FROM_O(A)  # may run code that changes a list of repeats
     if not keeps_kind(A, count, counts):
@@ -93,22 +95,22 @@ cdef object measure(object own, PyObject *const *arguments, size_t n, PyObject *
     return PyObject_Vectorcall(measuring, arguments, n, names)
 
 
-cdef dict in_force = {}  # functions in NumPy's place, by the token of each, from `begin` to `end`
+cdef dict in_force = {}  # functions in NumPy's place, by the token of each, from `install` to `uninstall`
 cdef object lock = object()  # not `in_force`: a method of a dict that is locked would release it
 
 
-cdef begin(vectorcallfunc function):
+cdef install(vectorcallfunc function):
     token = object()
     with cython.critical_section(lock):
         in_force[token] = <size_t>function
         if not call_latest():
             del in_force[token]
-            why = "another copy of tilecore has" if pointer != NULL else "it is not called by a pointer of NumPy's"
+            why = "another copy of tilecore has" if tile_pointer != NULL else "it is not called by a pointer of NumPy's"
             raise RuntimeError(f"numpy.tile cannot be replaced: {why}")
     return token
 
 
-cdef bint end(token):
+cdef bint uninstall(token):
     """Return whether it was in force. They may end in any order, also without memory."""
     with cython.critical_section(lock):
         was = in_force.pop(token, None) is not None
@@ -118,12 +120,13 @@ cdef bint end(token):
 
 cdef bint call_latest():
     """Return whether it is called. Only what this copy of tilecore has put there is replaced."""
-    cdef vectorcallfunc latest = numpys
+    cdef vectorcallfunc latest = numpy_vectorcall
     for function in in_force.values():
         latest = <vectorcallfunc><size_t>function
-    return pointer != NULL and (
-        tilecore_atomic_replace(pointer, numpys, latest) or tilecore_atomic_replace(pointer, tile_instead, latest)
-        or tilecore_atomic_replace(pointer, measure, latest))
+    return tile_pointer != NULL and (
+        tilecore_atomic_replace(tile_pointer, numpy_vectorcall, latest)
+        or tilecore_atomic_replace(tile_pointer, tile_instead, latest)
+        or tilecore_atomic_replace(tile_pointer, measure, latest))
 
 
 @cython.final
@@ -145,13 +148,13 @@ cdef class ProfileBlock:
         if measuring is not self.function:
             Py_INCREF(self.function)
             measuring = self.function
-        self.token = begin(measure)
+        self.token = install(measure)
         self.active.append(self.profile)
         return table
 
     def leave(self):
         """End the block. Return whether the profile was active: in a forked child it is not."""
-        end(self.token)
+        uninstall(self.token)
         active = self.profile in self.active
         if active:
             self.active.remove(self.profile)
@@ -209,16 +212,16 @@ cdef class replace_numpy_tile:
         if unknown or more:  # Cython would name __init__
             raise TypeError("replace_numpy_tile: expected no arguments")
         if self.token not in in_force:
-            self.token = begin(tile_instead)
+            self.token = install(tile_instead)
 
     def __del__(self):
-        if end(self.token) and not self.entered and not is_finalizing():
+        if uninstall(self.token) and not self.entered and not is_finalizing():
             warnings.warn("replace_numpy_tile: the returned object was garbage-collected, so numpy.tile is restored; "
                           "keep the object for as long as the replacement should last", RuntimeWarning, stacklevel=1)
 
     def restore(self):
         """Restore `numpy.tile`; calling it again does nothing. A function that other code has put there since stays."""
-        end(self.token)
+        uninstall(self.token)
 
     def __enter__(self):
         if self.token not in in_force:
@@ -227,4 +230,4 @@ cdef class replace_numpy_tile:
         return self
 
     def __exit__(self, *exception):
-        end(self.token)
+        uninstall(self.token)

@@ -54,7 +54,7 @@ class Site:
 
     calls = returned = pairs = nbytes = largest = 0
     seconds = spent = 0.0
-    inner, refusal = inf, ""
+    inner_bytes, refusal = inf, ""
 
     def __init__(self) -> None:
         self.inputs: Counter[str] = Counter()
@@ -95,14 +95,14 @@ class Site:
             "every call raised an error": not self.returned,
             f"tilecore refuses this: {self.refusal}": self.refusal,
             "too short to matter: less than 1% of the whole time": self.seconds < 0.01 * whole,
-            VIEW: self.inputs and self.inner >= WIDE and self.largest >= MIN_BYTES,
+            VIEW: self.inputs and self.inner_bytes >= WIDE and self.largest >= MIN_BYTES,
             "cut after the call: tile_region makes only the part that is kept": is_cut(code),
             "much memory: tile_mapped shares it between repeats, tile_region makes a part": self.largest >= LARGE,
             "one shape many times: a TilePlan, its batch, or out= is faster": repeated and self.largest <= PLANNED,
             "not measured: an array of another library, or too large to make twice": ours is None,
             "keep numpy.tile": loses,
             "nothing to gain": pairs >= FEW and high < 1.1,
-            SHORT: 0 < self.inner <= NARROW,
+            SHORT: 0 < self.inner_bytes <= NARROW,
             "": True,
         }
         return "slower with tilecore; " * loses + next(text for text, holds in hints.items() if holds)
@@ -144,21 +144,21 @@ class Profile:
             site.nbytes, site.largest = site.nbytes + result.nbytes, max(site.largest, result.nbytes)
         if pair is None:
             return
-        A, reps, own, ours, copy, refusal = pair
-        inner, what = 0, type(A).__name__
+        A, reps, numpys, ours, copy, refusal = pair
+        inner_bytes, what = 0, type(A).__name__
         if type(A) is type(result) is numpy.ndarray:
-            inner = A.itemsize * count_inner(A.shape, result.shape)
+            inner_bytes = A.itemsize * count_inner(A.shape, result.shape)
             layout = "C" if A.flags.c_contiguous else "Fortran" if A.flags.f_contiguous else "strided"
             what = f"{A.shape}, {A.dtype}, {layout}"
         key = f"{what}, {short_repr(reps) if is_plain(reps, levels=1) else type(reps).__name__}"
-        site.inner = min(site.inner, inner)
+        site.inner_bytes = min(site.inner_bytes, inner_bytes)
         if len(site.inputs) < INPUTS or key in site.inputs:
             site.inputs[key] += 1
         site.refusal = refusal or site.refusal
         if copy is not None:
             pairs = site.sizes.setdefault(copy.nbytes.bit_length(), [])
             if len(pairs) < MAX_PAIRS:
-                pairs.append((max(own, 1e-9), max(ours, 1e-9)))
+                pairs.append((max(numpys, 1e-9), max(ours, 1e-9)))
             site.pairs += 1  # last: a signal handler may raise before
             if copy.nbytes >= MIN_BYTES and self.retained < get_max_bytes() // 8:
                 # This result lives as long as NumPy's: memory that is freed now would make later calls faster.
@@ -186,16 +186,16 @@ def tile(*args: Any, **kwargs: Any) -> Any:
     begin, profiles = perf_counter(), tuple(active)
     if not profiles or getattr(local, "inside", False):  # called by an array of another library, for instance
         return numpy_tile(*args, **kwargs)
-    theirs, pair, result, returned, inner = 0.0, None, None, False, profiles[-1]
+    theirs, pair, result, returned, innermost = 0.0, None, None, False, profiles[-1]
     place = place_of_caller(sys._getframe().f_back)
-    site = inner.sites.get(place) or inner.sites.setdefault(place, Site())
-    room = BUDGET + SHARE * (begin - inner.started) - inner.spent - site.spent
+    site = innermost.sites.get(place) or innermost.sites.setdefault(place, Site())
+    room = BUDGET + SHARE * (begin - innermost.started) - innermost.spent - site.spent
     sampled = room > 0 and (site.calls < FIRST or random() < SAMPLED)
     counted, unseen = overheads[sampled]
     try:
         local.inside = True
         if sampled:
-            result, theirs, pair = measure_pair(args, kwargs, room, (site.pairs + len(inner.sites)) % 2 == 1)
+            result, theirs, pair = measure_pair(args, kwargs, room, (site.pairs + len(innermost.sites)) % 2 == 1)
         else:
             start = perf_counter()
             result = numpy_tile(*args, **kwargs)

@@ -60,8 +60,9 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 /* From this size on each call queries the address limits: 0.3 us, in a call that takes over 100. */
 #define TILECORE_QUERY_BYTES ((ptrdiff_t)4 << 20)
 
-/* Idle memory, if more than TILECORE_SPARE_BYTES, is released if no result is freed for this time; in use, it follows
- * the peak of this time. To allocate a gigabyte anew each minute costs at most 1 % of the time. */
+/* If no result is freed for this time, idle memory above TILECORE_SPARE_BYTES is released. While results are freed,
+ * idle memory is limited by the peak use of this time. A gigabyte that is allocated anew each minute costs at most 1 %
+ * of the time. */
 #ifndef TILECORE_IDLE_MILLISECONDS
 #define TILECORE_IDLE_MILLISECONDS 60000
 #endif

@@ -26,8 +26,8 @@ enum {
     TILECORE_HAS_SSSE3 = 2,
     TILECORE_HAS_AVX2 = 4,
     TILECORE_HAS_AVX512VBMI = 8, /* with AVX512F and AVX512BW, and BMI2 for masks of so many lanes */
-    TILECORE_HAS_AMD = 16,       /* stores vectors of 64 bytes across cache lines quickly */
-    TILECORE_HAS_HALVES = 32     /* AMD's that store a vector of 64 bytes as two halves */
+    TILECORE_IS_AMD = 16,         /* vectors of 64 bytes are stored across cache lines quickly */
+    TILECORE_HAS_HALF_STORES = 32 /* AMD's alone: a vector of 64 bytes is stored as two halves */
 };
 
 #if defined(TILECORE_X86) && !defined(TILECORE_EMULATED)
@@ -64,12 +64,12 @@ unsigned tilecore_features(void)
         if ((saved & 0xe6) == 0xe6 && (leaf7.ebx & avx512f_bw_bmi2) == avx512f_bw_bmi2 && (leaf7.ecx >> 1 & 1))
             features |= TILECORE_HAS_AVX512VBMI;
     }
-    if (memcmp(&leaf0.ebx, "Auth", 4) == 0) features |= TILECORE_HAS_AMD; /* "AuthenticAMD" */
+    if (memcmp(&leaf0.ebx, "Auth", 4) == 0) features |= TILECORE_IS_AMD; /* "AuthenticAMD" */
     /* AMD's alone: data paths of 256 bits (bit 2), and of 512 (bit 3). */
-    if ((paths.eax >> 2 & 3) == 1) features |= TILECORE_HAS_HALVES;
+    if ((paths.eax >> 2 & 3) == 1) features |= TILECORE_HAS_HALF_STORES;
     /* Fast short REP MOVSB, of "GenuineIntel", or of AMD's from Zen 5 on: family 26. */
     if ((leaf7.edx >> 4 & 1) &&
-        (memcmp(&leaf0.ebx, "Genu", 4) == 0 || (features & TILECORE_HAS_AMD && (leaf1.eax >> 20 & 0xff) >= 11)))
+        (memcmp(&leaf0.ebx, "Genu", 4) == 0 || (features & TILECORE_IS_AMD && (leaf1.eax >> 20 & 0xff) >= 11)))
         features |= TILECORE_HAS_QUICK_MOVE;
     return features;
 }
@@ -90,7 +90,7 @@ ptrdiff_t tilecore_l3_bytes(void)
 #elif defined(TILECORE_EMULATED)
 unsigned tilecore_features(void) { return ~(unsigned)TILECORE_HAS_QUICK_MOVE; }
 ptrdiff_t tilecore_l3_bytes(void) { return 0; }
-#else /* NEON, of every 64-bit Arm, needs nothing. A set that some processors lack asks the system for a bit of its own */
+#else /* NEON, of every 64-bit Arm, needs nothing. A set that some processors lack asks the system for its own bit. */
 unsigned tilecore_features(void) { return 0; }
 ptrdiff_t tilecore_l3_bytes(void) { return 0; }
 #endif

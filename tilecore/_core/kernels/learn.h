@@ -26,10 +26,11 @@ TILECORE_UNUSED static int tilecore_size_class(ptrdiff_t bytes)
  *
  * A second thread doubles the speed on one machine, and gains nothing on the next. Beside busy processes calls take
  * several times as long with it. Each call with workers knows two paces, in nanoseconds a MiB: its own (pace), and that
- * of its caller's part (beside), in processor time, which other processes do not lengthen. Alone, the caller is up to
- * twice as fast as beside others, because threads share a bandwidth. Occasional serial calls measure this:
+ * of its caller's part (beside), in processor time, which other processes do not lengthen. `beside * factor` estimates
+ * the pace of a serial call: `factor`, measured by occasional serial calls, corrects for the bandwidth that the threads
+ * share. `loss` is the real pace over that estimate; above 1, workers made the call slower.
  *
- *     factor = serial pace / beside          loss = pace / (beside * factor): above 1, workers made the call slower
+ *     factor = serial pace / beside          loss = pace / (beside * factor)
  *
  * Single calls vary: a change of the calling thread may cost 1.3 times the time. So losses are smoothed, and the first
  * call with workers after a serial one is not judged: it wakes them. After a loss the next TILECORE_MIN_BACKOFF calls
@@ -51,7 +52,8 @@ typedef struct tilecore_record {
     ptrdiff_t loss;   /* the pace with workers over that of serial calls, smoothed */
     ptrdiff_t next;   /* n > 0: the next n calls are serial; n < 0: -n calls with workers, then a serial one */
     ptrdiff_t parallel;       /* calls with workers since the last serial one */
-    ptrdiff_t pause, backoff; /* the last pause, and the serial calls after the last loss, less the gains since */
+    ptrdiff_t pause;          /* the last one: calls with workers between two serial ones */
+    ptrdiff_t backoff;        /* half of how many calls the next loss makes serial; each gain makes it smaller */
 } tilecore_record;
 
 static tilecore_record tilecore_records[2 * TILECORE_TASK_KINDS][TILECORE_SIZES];

@@ -16,11 +16,12 @@ cdef struct Plan:
     int input_ndim
     Py_ssize_t itemsize
     Py_ssize_t nbytes               # of the result
-    Py_ssize_t copies               # of each input element; 0: the result is empty, or a window that cuts a repeat
+    Py_ssize_t copies               # of each input element; 0: no elements, or more copies of some than of others
+    bint is_window                  # a part of a tiling that cuts a repeat; whole repeats are a tiling of their own
     Py_ssize_t shape[MAX_RANK]      # of the input, padded with 1s in front
     Py_ssize_t repeats[MAX_RANK]    # padded with 1s in front
     Py_ssize_t output[MAX_RANK]     # the result's shape: shape * repeats, or that of the window
-    Py_ssize_t start[MAX_RANK]      # of a window that cuts a repeat, else not set; less whole repeats
+    Py_ssize_t start[MAX_RANK]      # of a window, less whole repeats; not set for others
 
 
 cdef struct Bounds:     # of a window, as they were given
@@ -58,4 +59,4 @@ cdef inline bint plan_fits(const Plan *plan, cnp.ndarray array) noexcept:
 
 cdef inline bint is_small(const Plan *plan) noexcept nogil:
     """Whether the kernel write_small may write the result, C-contiguous from C-contiguous."""
-    return 0 < plan.nbytes < TILECORE_SMALL_BYTES and plan.copies
+    return 0 < plan.nbytes < TILECORE_SMALL_BYTES and not plan.is_window

@@ -27,7 +27,7 @@ cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, co
     cdef Py_ssize_t count = 1, extent, repeat, output, nbytes
     cdef size_t copies = 1  # unsigned, because it overflows if `count` does
     cdef bint empty = False, failed = False
-    plan.ndim, plan.input_ndim, plan.itemsize = <int>rank, ndim, itemsize
+    plan.ndim, plan.input_ndim, plan.itemsize, plan.is_window = <int>rank, ndim, itemsize, False
     for k in range(rank):  # one loop, in registers: several loops may take three times as long
         extent = shape[k - padding] if k >= padding else 1
         repeat = repeats[k - reps_padding] if k >= reps_padding else 1
@@ -132,7 +132,7 @@ cdef bint window_init(Plan *window, const Plan *plan, const Py_ssize_t *start, c
     if whole:
         return plan_init(window, plan.input_ndim, input_shape(plan), plan.ndim, window.repeats, plan.itemsize)
     fits = plan_init(window, plan.ndim, window.output, 0, NULL, plan.itemsize)
-    window.input_ndim, window.copies = plan.input_ndim, 0
+    window.input_ndim, window.copies, window.is_window = plan.input_ndim, 0, True
     for k in range(plan.ndim):
         window.shape[k] = plan.shape[k]
     return fits

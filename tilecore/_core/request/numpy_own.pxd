@@ -9,9 +9,9 @@ cdef extern from "Python.h":
 cdef extern from "kernels/threads.h":
     bint tilecore_atomic_replace(vectorcallfunc *place, vectorcallfunc before, vectorcallfunc n) nogil
 
-cdef vectorcallfunc numpys
-cdef vectorcallfunc *pointer
+cdef vectorcallfunc numpy_vectorcall
+cdef vectorcallfunc *tile_pointer
 
 
 cdef inline bint points_to(vectorcallfunc function) noexcept:
-    return tilecore_atomic_load(<Py_ssize_t *>pointer) == <Py_ssize_t>function
+    return tilecore_atomic_load(<Py_ssize_t *>tile_pointer) == <Py_ssize_t>function

@@ -1,7 +1,7 @@
 """The pointer by which Python calls the object `numpy.tile` (PEP 590). At first it points to NumPy's own function.
 
 If it points to another, all callers of the object get that one, by whatever name, and the object stays what it is. If
-`numpy.tile` is an object of another kind, `pointer` is NULL, and to replace it is an error.
+`numpy.tile` is an object of another kind, `tile_pointer` is NULL, and to replace it is an error.
 """
 
 import numpy
@@ -18,18 +18,19 @@ cdef extern from "Python.h":
     object PyCFunction_New(PyMethodDef *method, object own)
 
 
-cdef object call_numpys(object own, PyObject *const *arguments, Py_ssize_t n, PyObject *names):
-    return numpys(own, arguments, n, names)
+cdef object call_numpy(object own, PyObject *const *arguments, Py_ssize_t n, PyObject *names):
+    return numpy_vectorcall(own, arguments, n, names)
 
 
 # By the module that defines it: a program may have put a function of its own into the name `numpy.tile`.
-cdef object home = getattr(numpy.lib, "_shape_base_impl", numpy), tile_object = home.tile
+cdef object tile_module = getattr(numpy.lib, "_shape_base_impl", numpy), tile_object = tile_module.tile
 cdef PyMethodDef method
 numpy_tile = tile_object  # as NumPy's own function, also while another has its place
-if type(tile_object) is type(home.kron) and type(tile_object).__name__ == "_ArrayFunctionDispatcher":
-    numpys = PyVectorcall_Function(home.kron)  # not `tile`'s: a copy of tilecore in another folder may have replaced it
-if numpys != NULL:
-    pointer = <vectorcallfunc *>(<char *><PyObject *>tile_object + Py_TYPE(tile_object).tp_vectorcall_offset)
-    method.ml_name, method.ml_meth = "tile", <PyCFunction><void *>call_numpys
+if type(tile_object) is type(tile_module.kron) and type(tile_object).__name__ == "_ArrayFunctionDispatcher":
+    # Not `tile`'s own: a copy of tilecore in another folder may have replaced it.
+    numpy_vectorcall = PyVectorcall_Function(tile_module.kron)
+if numpy_vectorcall != NULL:
+    tile_pointer = <vectorcallfunc *>(<char *><PyObject *>tile_object + Py_TYPE(tile_object).tp_vectorcall_offset)
+    method.ml_name, method.ml_meth = "tile", <PyCFunction><void *>call_numpy
     method.ml_flags = METH_FASTCALL | METH_KEYWORDS
     numpy_tile = PyCFunction_New(&method, tile_object)

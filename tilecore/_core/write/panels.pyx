@@ -27,8 +27,8 @@ from tilecore._core.plan.nest cimport Loop, first_moving, nest_begin, nest_push,
 from tilecore._core.strided_arrays cimport magnitude
 from tilecore._core.write.blocks cimport CACHED, UNCACHED, choose_blocks, write_blocks
 from tilecore._core.write.processor cimport (
-    TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, kernels, tilecore_gather,
-    tilecore_prepare_deinterleave,
+    TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, TILECORE_SET_BYTES, kernels, packs_items,
+    tilecore_gather, tilecore_prepare_deinterleave,
 )
 
 
@@ -41,13 +41,10 @@ cdef enum:
     SIDE_BYTES = 512        # of a panel along the source, about: enough for the processor to read ahead
     # Whole rows of the output repeat faster than parts. For whole rows, a panel may be this short along the source.
     MIN_SIDE_BYTES = 128
-    # A panel of parts of rows is about a square of SIDE_BYTES and as many rows as the caches hold until all items of
-    # their lines are read: fewer bytes, of longer items.
+    # A panel that cannot hold whole rows of the output is about a square, SIDE_BYTES along the source, and has at least
+    # so many bytes. Each line of the source stays cached until all of its items are read.
     MIN_SQUARE_BYTES = 65536
     LINE_BYTES = 64
-    # Rows that lie multiples of this apart map to few sets of the first-level cache. In scratch, a line lies between,
-    # unless they are read as one; a source is packed in squares, and a transposition needs cells.
-    SET_BYTES = 1024
     # If stores bypass the caches, a panel is wide for prefetching, and long to amortise the cache lines that it shares.
     STREAMED_SIDE_BYTES = 2048
     STREAMED_BYTES = 1 << 20
@@ -78,7 +75,7 @@ cdef bint may_pack(const Nest *nest) noexcept nogil:
     """
     cdef Py_ssize_t itemsize = nest.loop[0].count
     cdef int first = first_moving(nest)
-    return itemsize <= 16 and not itemsize & (itemsize - 1) and first < nest.n and nest.loop[first].src_step != itemsize
+    return packs_items(itemsize) and first < nest.n and nest.loop[first].src_step != itemsize
 
 
 cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char *src, Memory memory) noexcept nogil:
@@ -139,7 +136,7 @@ cdef void choose_sides(Panels *panels) noexcept nogil:
     if panels.direct:
         if panels.store_mode == TILECORE_PAST_CACHES:
             budget, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
-    elif row.src_step % SET_BYTES == 0 or row.count > budget // MIN_SIDE_BYTES:
+    elif row.src_step % TILECORE_SET_BYTES == 0 or row.count > budget // MIN_SIDE_BYTES:
         budget = max(SIDE_BYTES * SIDE_BYTES // itemsize, MIN_SQUARE_BYTES)
     else:
         side = min(side, budget // row.count)
@@ -180,10 +177,11 @@ cdef inline Py_ssize_t divide_up(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
 
 cdef void *new_scratch(const Panels *panels) noexcept nogil:
     """Memory for what packs a panel, cells of a transposition, and a packed panel; NULL: there is none, or no need."""
-    if panels.direct and panels.store_mode != TILECORE_PAST_CACHES and panels.packing.loop[1].src_step % SET_BYTES != 0:
+    if (panels.direct and panels.store_mode != TILECORE_PAST_CACHES
+            and panels.packing.loop[1].src_step % TILECORE_SET_BYTES != 0):
         return NULL
     return malloc(sizeof(Packing) + TILECORE_CELL_BYTES + LINE_BYTES
-                  + (0 if panels.direct else panels.nbytes + panels.nbytes // (SET_BYTES // LINE_BYTES)))
+                  + (0 if panels.direct else panels.nbytes + panels.nbytes // (TILECORE_SET_BYTES // LINE_BYTES)))
 
 
 cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
@@ -231,7 +229,7 @@ cdef void pack_panel(const Panels *panels, Py_ssize_t number, void *scratch, Blo
         if loop.src_step == 0 or scratch == NULL:
             nest_push(&rest, steps[k], loop.src_step, loop.dst_step)
         else:
-            if source.n == 2 and step % SET_BYTES == 0 and not (
+            if source.n == 2 and step % TILECORE_SET_BYTES == 0 and not (
                     panels.nest.loop[k - 1].src_step != 0 and steps[k - 1] == panels.nest.loop[k - 1].count):
                 step += LINE_BYTES
             nest_push(&source, steps[k], loop.src_step, step)

@@ -26,7 +26,7 @@ cdef extern from "kernels/kernels.h" nogil:
 
     const tilecore_set *tilecore_sets[]
     void tilecore_move(char *dst, const char *src, Py_ssize_t bytes)
-    enum: TILECORE_CELL_BYTES, TILECORE_BY_TILES, TILECORE_PAST_CACHES
+    enum: TILECORE_CELL_BYTES, TILECORE_SET_BYTES, TILECORE_BY_TILES, TILECORE_PAST_CACHES
     void tilecore_prepare_rows(tilecore_rows *self, const tilecore_set *kernels, Py_ssize_t row,
                                Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows,
                                int in_first_cache)
@@ -36,6 +36,11 @@ cdef extern from "kernels/packing.h" nogil:
                                       Py_ssize_t item)
     void tilecore_gather(char *dst, Py_ssize_t dst_pitch, Py_ssize_t dst_step, const char *src, Py_ssize_t src_pitch,
                          Py_ssize_t src_step, Py_ssize_t rows, Py_ssize_t count, Py_ssize_t item)
+
+
+cdef inline bint packs_items(Py_ssize_t itemsize) noexcept nogil:
+    """Whether transpose, deinterleave and gather take items of this size: 1, 2, 4, 8 or 16 bytes."""
+    return itemsize <= 16 and itemsize & (itemsize - 1) == 0
 
 
 # Chosen once, when the module is imported, and only read afterwards, so any thread may.

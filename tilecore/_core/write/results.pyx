@@ -23,7 +23,7 @@ from tilecore._core.request.arguments cimport check_out, shape_error
 from tilecore._core.request.overlaps cimport share_bytes
 from tilecore._core.resources.memory cimport max_bytes, new_array
 from tilecore._core.strided_arrays cimport StridedArray, locate_array, locate_memory
-from tilecore._core.write.processor cimport kernels, tilecore_gather
+from tilecore._core.write.processor cimport kernels, packs_items, tilecore_gather
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.tiling cimport (
     WriteOptions, check_signals, choose_options, choose_options_without_gil, raise_on_error, run_task, write_tiling,
@@ -68,8 +68,7 @@ cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array):
 
 
 cdef inline bint can_pack(const Plan *plan) noexcept:
-    cdef Py_ssize_t item = plan.itemsize
-    return plan.nbytes // plan.copies <= PACKED_BYTES and item <= 16 and item & (item - 1) == 0
+    return plan.nbytes // plan.copies <= PACKED_BYTES and packs_items(plan.itemsize)
 
 
 cdef void pack_on_stack(char *dst, cnp.ndarray array) noexcept:

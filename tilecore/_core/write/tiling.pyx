@@ -79,7 +79,7 @@ cdef int write_tiling(const Plan *plan, const StridedArray *source, const Stride
     `target` has the shape of the result, which must not be empty.
     """
     cdef Nest nest
-    if not plan.copies:
+    if plan.is_window:
         return write_region(plan, source, target, options)
     if source.contiguous and target.contiguous and is_small(plan):
         kernels.write_small(kernels, plan.ndim, plan.shape, plan.repeats, plan.itemsize, target.data, source.data)
@@ -94,15 +94,18 @@ cdef int write_region(const Plan *plan, const StridedArray *source, const Stride
     cdef Bands bands
     cdef Nest nest
     cdef Py_ssize_t nbytes
-    cdef long long begin
+    cdef long long begin = 0
+    cdef int status
     region_iter_init(&bands.iter, plan, source, target)
     nbytes = next_piece(&bands.iter, &nest)
     if nbytes < options.nbytes and bands_pay(&bands.iter, &nest, options):
         region_iter_init(&bands.iter, plan, source, target)
         bands.dst, bands.src = target.data, source.data
         bands.memory = classify_memory(target.data, options.nbytes, True, &begin)
-        return run_task(write_bands, TILECORE_BLOCKS + (bands.memory == UNCACHED), &bands,
-                        bands.iter.axis[bands.iter.n - 1].count, options.nbytes, options)
+        status = run_task(write_bands, TILECORE_BLOCKS + (bands.memory == UNCACHED), &bands,
+                          bands.iter.axis[bands.iter.n - 1].count, options.nbytes, options)
+        tilecore_note_written(target.data, options.nbytes, bands.memory == UNCACHED, begin)
+        return status
     while nbytes:
         if write_nest(&nest, target.data, source.data, nbytes, options) < 0:
             return -1
@@ -116,38 +119,41 @@ cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nby
                     WriteOptions *options) noexcept nogil:
     """Write all `nbytes` that `nest` describes, the first repeat alone if that pays; return as write_tiling."""
     cdef Py_ssize_t repeat_bytes
-    cdef Memory memory
+    cdef Memory memory = CACHED, of_first_repeat = CACHED if options.prefaulted else NEW
     cdef long long begin = 0
     cdef Nest first_repeat, other_repeats
     cdef bint packs = may_pack(nest)
     cdef int status
     if nbytes < MIN_NOTED_BYTES:
-        return write_loops(nest, packs, dst, src, nbytes, CACHED, options)
+        return write_loops(nest, packs, dst, src, nbytes, &memory, options)
     memory = classify_memory(dst + nest.dst_offset, nbytes, options.prefaulted, &begin)
     # The first repeat is read again for each of the others, so it must fit the cache beside the output.
     repeat_bytes = nbytes // nest.loop[nest.n - 1].count
     if packs and repeat_bytes <= cached_bytes // 2 and split_first_repeat(nest, &first_repeat, &other_repeats):
-        status = write_loops(&first_repeat, packs, dst, src, repeat_bytes, CACHED if options.prefaulted else NEW,
-                             options)
+        status = write_loops(&first_repeat, packs, dst, src, repeat_bytes, &of_first_repeat, options)
         if status == 0:
-            status = write_loops(&other_repeats, False, dst, dst, nbytes - repeat_bytes, memory, options)
+            status = write_loops(&other_repeats, False, dst, dst, nbytes - repeat_bytes, &memory, options)
     else:
-        status = write_loops(nest, packs, dst, src, nbytes, memory, options)
+        status = write_loops(nest, packs, dst, src, nbytes, &memory, options)
     tilecore_note_written(dst + nest.dst_offset, nbytes, memory == UNCACHED, begin)
     return status
 
 
-cdef int write_loops(const Nest *nest, bint packs, char *dst, const char *src, Py_ssize_t nbytes, Memory memory,
+cdef int write_loops(const Nest *nest, bint packs, char *dst, const char *src, Py_ssize_t nbytes, Memory *memory,
                      WriteOptions *options) noexcept nogil:
-    """Write by panels, if the source has to be packed, else by blocks; return as write_tiling."""
+    """Write by panels, if the source has to be packed, else by blocks; return as write_tiling.
+
+    If panels choose other stores (choose_destination), `memory` becomes the state that has these.
+    """
     cdef Panels panels
     cdef Blocks blocks
     dst += nest.dst_offset
     src += nest.src_offset
-    if packs and choose_panels(&panels, nest, dst, src, memory):
+    if packs and choose_panels(&panels, nest, dst, src, memory[0]):
+        memory[0] = panels.memory
         return write_all_panels(&panels, &blocks, nbytes, options)
-    choose_blocks(&blocks, nest, dst, src, memory)
-    return run_task(write_blocks, TILECORE_BLOCKS + (memory == UNCACHED), &blocks, blocks.total, nbytes, options)
+    choose_blocks(&blocks, nest, dst, src, memory[0])
+    return run_task(write_blocks, TILECORE_BLOCKS + (memory[0] == UNCACHED), &blocks, blocks.total, nbytes, options)
 
 
 cdef int write_all_panels(const Panels *panels, Blocks *blocks, Py_ssize_t nbytes,

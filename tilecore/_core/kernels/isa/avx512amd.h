@@ -20,9 +20,9 @@ static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows 
 }
 
 #define tilecore_row_kernels_avx512amd tilecore_row_kernels_avx512vbmi
-TILECORE_SET(avx512amd, avx512vbmi, avx2, avx512amd, TILECORE_HAS_AVX512VBMI | TILECORE_HAS_AMD, TILECORE_BY_TILES,
+TILECORE_SET(avx512amd, avx512vbmi, avx2, avx512amd, TILECORE_HAS_AVX512VBMI | TILECORE_IS_AMD, TILECORE_BY_TILES,
              &tilecore_set_avx2);
 
 /* Vectors of 64 bytes are stored as two halves: copies by 32 bytes are faster. With full width they are slower. */
-TILECORE_SET(avx512half, avx2, avx2, avx512amd, TILECORE_HAS_AVX512VBMI | TILECORE_HAS_HALVES, TILECORE_BY_TILES,
+TILECORE_SET(avx512half, avx2, avx2, avx512amd, TILECORE_HAS_AVX512VBMI | TILECORE_HAS_HALF_STORES, TILECORE_BY_TILES,
              &tilecore_set_avx2);

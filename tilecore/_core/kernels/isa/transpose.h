@@ -212,7 +212,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose_cell)(const tilecore_trans
     }
 }
 
-/* By cells: a cache line of each of 128 rows, from left to right, then the rows below.
+/* By cells: a cache line of each of TILECORE_CELL_ROWS rows, from left to right, then the rows below.
  *
  *                columns
  *          +---------+---------+--                     +---------+--
@@ -228,8 +228,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose_cell)(const tilecore_trans
  *     stream      into more than the last cache: whole lines bypass the caches, by way of one cell
  *     back        with `stream`: columns are not aligned to lines alike, so a cell stores its predecessor's last rows
  *                 again, while the caches still hold them
- *     staged      rows lie whole 1024 bytes apart: their lines fall into the same few places of the first-level cache,
- *                 and are copied beside each other first
+ *     staged      rows lie whole TILECORE_SET_BYTES apart: their lines are copied beside each other first
  *     by_columns  Intel's alone: stores to several columns by turns take longer
  */
 TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_pitch, const char *src,
@@ -238,7 +237,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
 {
     const ptrdiff_t n = 16 / item, tall = item < 16 ? 2 * n : 1, cell = 64 / item;
     const int stream = cells && store_mode == TILECORE_PAST_CACHES;
-    const int staged = cells && src_pitch % 1024 == 0 && columns >= n;
+    const int staged = cells && src_pitch % TILECORE_SET_BYTES == 0 && columns >= n;
     const int by_columns = store_mode == TILECORE_BY_COLUMNS && (item == 4 || item == 8) && src_pitch % 256 != 0;
     const tilecore_transposition whole = {dst, dst_pitch, src, src_pitch, rows, item, staged ? cells : NULL,
                                           stream ? cells + TILECORE_CELL_BYTES / 2 : NULL, by_columns};
@@ -246,14 +245,15 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
     TILECORE_ASSERT(item > 0 && item <= 16 && 16 % item == 0 && rows > 0 && columns > 0);
     TILECORE_ASSERT(columns == 1 || dst_pitch >= rows * item || -dst_pitch >= rows * item);
     if (!stream && !staged && rows >= tall && columns >= n &&
-        (rows * columns * item <= 16384 || (rows <= 128 && !by_columns))) {
+        (rows * columns * item <= 16384 /* with the output, it fits the first-level cache */ ||
+         (rows <= TILECORE_CELL_ROWS && !by_columns))) {
         TILECORE_NAME(transpose_tiles)(dst, dst_pitch, src, src_pitch, rows, columns, item);
         return;
     }
     for (r = 0; r < rows; r += height) {
         const ptrdiff_t back = stream && r > 0 ? cell : 0;
         if (r > 0 && rows - r + back < tall) r = rows - tall; /* all but the first are at least tiles */
-        height = rows - r < 128 ? rows - r : 128;
+        height = rows - r < TILECORE_CELL_ROWS ? rows - r : TILECORE_CELL_ROWS;
         for (c = 0; c < columns; c += width) {
             width = staged && c == 0 ? cell - (ptrdiff_t)((uintptr_t)src & 63) / item : cell;
             if (c > 0 && columns - c < n) c = columns - n;
