@@ -6,7 +6,7 @@ from importlib import metadata
 from pathlib import Path
 
 PACKAGES = ("tilecore", "numpy", "einops", "torch", "onnxruntime", "openvino", "jax", "tensorflow", "numexpr", "dask")
-PACKAGES += ("opencv-python-headless", "tensorflow-cpu")
+PACKAGES += ("opencv-python-headless", "tensorflow_cpu")
 PACKAGES += ("pytest-benchmark",)
 LOADED = 5  # per cent of the processors' time that others may take before the report warns
 

@@ -56,6 +56,8 @@ def choose(shape, strides, reps, itemsize, *, stream=False, src=0, dst=0):
      "transpose to output: 512 of 1000 x (4096, 4), 128 of 1024 x (4, 4000); 16 panels"),
     ((1024, 1000), (4, 4096), (1, 1), 4, True,
      "transpose to past the caches: 512 of 1000 x (4096, 4), 512 of 1024 x (4, 4000); 4 panels"),
+    ((1024, 1024), (4, 4096), (1, 1), 4, False,  # rows of the output whole pages apart
+     "transpose to past the caches: 512 of 1024 x (4096, 4), 512 of 1024 x (4, 4096); 4 panels"),
     ((1024, 100), (4, 4096), (1, 1), 4, True,  # rows too short for stores past the caches
      "scratch: 100 of 100 x (4096, 4), 160 of 1024 x (4, 400); 7 panels"),
     ((3, 500, 400), (1, 3, 1500), (1, 1, 1), 1, False,  # all of a pixel
