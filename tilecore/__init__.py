@@ -61,10 +61,13 @@ if _typing.TYPE_CHECKING:  # and for programs that freeze others
 for _name in (*_DIALECTS, "integrations"):
     # An `import` would wait for a thread whose first import is the module, while that one waits for the package. And
     # a `__getattr__` that imports later would make Python look up each `tilecore.tile` more slowly.
-    _spec: _typing.Any = _util.find_spec(f"tilecore.{_name}")
-    globals()[_name] = _module = _util.module_from_spec(_spec)
-    _spec.loader.exec_module(_module)
-    _sys.modules[_spec.name] = _module  # now complete, in the place of one that waits for the package
+    _module = _sys.modules.get(f"tilecore.{_name}")
+    if _module is None or getattr(_module.__spec__, "_initializing", False):  # it waits in another thread
+        _spec: _typing.Any = _util.find_spec(f"tilecore.{_name}")
+        _module = _util.module_from_spec(_spec)
+        _spec.loader.exec_module(_module)
+        _sys.modules[_spec.name] = _module  # when it is complete: other threads may import it
+    globals()[_name] = _module
 
 __all__ = ["TilePlan", "output_shape", "replace_numpy_tile", "tile", "tile_mapped", "tile_region", "tile_view"]
 __all__ += ["directml", "onnx", "openvino"]

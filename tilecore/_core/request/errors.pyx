@@ -62,8 +62,8 @@ def pass_on(reason):
 def format_error(error, name, input=None, names=NO_NAMES, /, **given):
     """The error that the function `name` raises for `error`; raise it ``from error.__cause__``.
 
-    If `error` was made here for another public function, which `name` called, it is worded anew for `name`. Any other
-    error, of a signal handler for instance, is returned unchanged.
+    If `error` was made here for another public function, such as one that `name` called, it is worded anew for `name`.
+    Any other error, of a signal handler for instance, is returned unchanged.
 
     >>> error = RequestError(ValueError, "must not be negative, got -2", "repeats", axis=1)
     >>> format_error(error, "ONNX Tile-1", (2, 3), {"repeats": "tiles"}, tiles=-2, axis=1)
@@ -76,7 +76,8 @@ def format_error(error, name, input=None, names=NO_NAMES, /, **given):
         The function's own names for the core's arguments and for "input shape", if they differ.
     given : the arguments as they were typed; those that are None are left out
     """
-    error = getattr(error, "_tilecore_request", error)
+    if hasattr(error, "_tilecore_request"):
+        error = RequestError(*error._tilecore_request)
     if not isinstance(error, RequestError):  # without memory for a traceback, Cython puts a MemoryError in its place
         return error
     subject = "" if error.argument is None else names.get(error.argument, error.argument) + " "
@@ -91,7 +92,7 @@ def format_error(error, name, input=None, names=NO_NAMES, /, **given):
     context += (f"{argument} {short_repr(value)}" for argument, value in given.items() if value is not None)
     suffix = f"; {', '.join(context)}" if context else ""
     made = error.kind(f"{name}: {subject}{error.what}{where}{suffix}")
-    made._tilecore_request = error
+    made._tilecore_request = error.kind, error.what, error.argument, error.axis
     return made
 
 

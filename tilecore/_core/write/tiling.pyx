@@ -101,10 +101,10 @@ cdef int write_region(const Plan *plan, const StridedArray *source, const Stride
     if nbytes < options.nbytes and bands_pay(&bands.iter, &nest, options):
         region_iter_init(&bands.iter, plan, source, target)
         bands.dst, bands.src = target.data, source.data
-        bands.memory = classify_memory(target.data, options.nbytes, True, &begin)
+        bands.memory = classify_memory(target.data + bands.iter.dst_offset, options.nbytes, True, &begin)
         status = run_task(write_bands, TILECORE_BLOCKS + (bands.memory == UNCACHED), &bands,
                           bands.iter.axis[bands.iter.n - 1].count, options.nbytes, options)
-        tilecore_note_written(target.data, options.nbytes, bands.memory == UNCACHED, begin)
+        tilecore_note_written(target.data + bands.iter.dst_offset, options.nbytes, bands.memory == UNCACHED, begin)
         return status
     while nbytes:
         if write_nest(&nest, target.data, source.data, nbytes, options) < 0:

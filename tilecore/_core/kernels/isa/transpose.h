@@ -253,7 +253,8 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
     for (r = 0; r < rows; r += height) {
         const ptrdiff_t back = stream && r > 0 ? cell : 0;
         if (r > 0 && rows - r + back < tall) r = rows - tall; /* all but the first are at least tiles */
-        height = rows - r < TILECORE_CELL_ROWS ? rows - r : TILECORE_CELL_ROWS;
+        height = rows - r;
+        if (height > TILECORE_CELL_ROWS) height = TILECORE_CELL_ROWS;
         for (c = 0; c < columns; c += width) {
             width = staged && c == 0 ? cell - (ptrdiff_t)((uintptr_t)src & 63) / item : cell;
             if (c > 0 && columns - c < n) c = columns - n;
