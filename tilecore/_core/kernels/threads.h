@@ -194,7 +194,7 @@ TILECORE_UNUSED static int tilecore_read_affinity(tilecore_affinity *now) { retu
  * registered last runs first. All that happens at a fork(), in any order of the modules:
  *
  *     before    workers.h           the workers end
- *               arena.h             the watcher ends, most idle memory goes back; this thread holds the lock from here on
+ *               arena.h             the watcher ends, most idle memory goes back; the lock is held until after it
  *     parent    workers.h, arena.h  jobs may have workers again; the lock is released
  *     child     likewise            and locks and conditions are made anew; no memory is idle
  *               process_state.pyx   last, by Python: processors and the main thread are forgotten */
