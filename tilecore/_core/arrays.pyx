@@ -24,7 +24,7 @@ from tilecore._core.request.arguments cimport check_rank, read_plain, read_plain
 from tilecore._core.request.integers cimport as_tuple, read_fast, read_repeats, read_threads
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.mapped cimport map_repeats
-from tilecore._core.write.results cimport make_result
+from tilecore._core.write.results cimport make_result, try_fast
 
 cnp.import_array()
 
@@ -114,14 +114,6 @@ def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None):
     if a is MISSING or reps is MISSING:
         raise TypeError(f"tile: {'a' if a is MISSING else 'reps'} is missing")
     return tile_generic(a, reps, out, axis, threads)
-
-
-cdef cnp.ndarray make_or_none(const Plan *plan, cnp.ndarray array):
-    """make_result, or None."""
-    try:
-        return make_result(plan, array, None, 0)
-    except RequestError:
-        return None
 
 
 cpdef tile_array(cnp.ndarray array, reps, out=None, axis=None, threads=None):
@@ -234,28 +226,31 @@ def tile_region(a, reps, start=MISSING, stop=MISSING, out=None, *, axis=None, th
 
     Source: NumPy 2; the values are those of `numpy.tile` and ``numpy.pad(mode="wrap")``.
     """
-    cdef Plan plan, window
-    cdef Bounds bounds
-    cdef cnp.ndarray array = None, target
-    cdef int thread_limit
-    cdef bint masked
+    cdef cnp.ndarray array = None
     if start is MISSING or stop is MISSING:
         raise TypeError(f"tile_region: {'start' if start is MISSING else 'stop'} is missing")
     try:
-        masked = not PyArray_CheckExact(a) and is_plain_masked(a)
-        if not masked:
+        if PyArray_CheckExact(a) or not is_plain_masked(a):
             array = read_plain(a)
-        thread_limit = read_threads(threads)
-        read_bounds(&bounds, start, stop)
-        if masked:
-            return masked_region(a, reps, &bounds, out, axis, threads)
-        if reps is None and axis is not None:
-            raise RequestError(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
-        target = plan_arguments(&plan, array, () if reps is None else reps, axis, out)  # periodic: of one repeat
-        plan_window(&window, &plan, &bounds, reps is None)
-        return make_result(&window, array, target, thread_limit)
+        return region_of(a if array is None else array, reps, start, stop, out, axis, threads)
     except RequestError as error:
         raise error_of_call(error, "tile_region", a, array, reps, axis) from error.__cause__
+
+
+cdef region_of(a, reps, start, stop, out, axis, threads):
+    """The region of a plain or masked array. Its plans are not on the stack while `a` is read: see tile_instead."""
+    cdef Plan plan, window
+    cdef Bounds bounds
+    cdef cnp.ndarray target
+    cdef int thread_limit = read_threads(threads)
+    read_bounds(&bounds, start, stop)
+    if not PyArray_CheckExact(a) and is_plain_masked(a):
+        return masked_region(a, reps, &bounds, out, axis, threads)
+    if reps is None and axis is not None:
+        raise RequestError(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
+    target = plan_arguments(&plan, a, () if reps is None else reps, axis, out)  # periodic: of one repeat
+    plan_window(&window, &plan, &bounds, reps is None)
+    return make_result(&window, a, target, thread_limit)
 
 
 cdef masked_region(a, reps, const Bounds *bounds, out, axis, threads):

@@ -25,13 +25,15 @@ cimport numpy as cnp
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
-from tilecore._core.arrays cimport try_fast
-from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS
-from tilecore._core.plan.plan cimport Plan, plan_array
+from tilecore._core.config cimport tilecore_multiply
+from tilecore._core.numpy_api cimport (
+    MAX_RANK, PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS, PyTypeObject,
+)
 from tilecore._core.request.integers cimport as_tuple, read_fast
 from tilecore._core.request.numpy_own cimport (
     numpy_vectorcall, points_to, tile_pointer, tilecore_atomic_replace, vectorcallfunc,
 )
+from tilecore._core.write.results cimport try_fast
 
 cnp.import_array()
 
@@ -39,42 +41,75 @@ cnp.import_array()
 cdef extern from "Python.h":
     Py_ssize_t PyVectorcall_NARGS(size_t n) noexcept
     object PyObject_Vectorcall(object function, PyObject *const *arguments, size_t n, PyObject *names)
+    PyTypeObject *Py_TYPE(object)
+    PyObject *_PyType_Lookup(PyTypeObject *type, object name) noexcept  # borrowed
 
 
 # In C variables, because Python clears the module's names at exit.
 cdef object is_finalizing = sys.is_finalizing
 cdef object tilecore_tile = tile, tile_by_numpy = numpy_tile
-cdef object memmap = numpy.memmap, ndarrays = numpy.ndarray.__array_function__
+cdef object tile_without_dispatch = getattr(numpy.tile, "_implementation", None)  # NumPy's, for what it has converted
+cdef object memmap = numpy.memmap, ndarrays = numpy.ndarray.__array_function__, protocol = "__array_function__"
 
 
 cdef object tile_instead(object own, PyObject *const *arguments, size_t n, PyObject *names):
     """Called in the place of NumPy's function, by Python's vectorcall protocol: `names` are those of keywords, or NULL.
 
-    NumPy's function gets what may not be tilecore's, with the arguments as they came.
+    NumPy's function gets what may not be tilecore's, with the arguments as they came. No plan lies on the stack while
+    the caller's code runs: that code may call `numpy.tile`, level upon level, until Python raises a RecursionError.
     """
-    cdef Plan plan
     cdef Py_ssize_t counts[MAX_RANK]
-    cdef tuple words = () if names == NULL else <tuple>names
-    cdef Py_ssize_t positional = PyVectorcall_NARGS(n), named = len(words), reps_at = 1  # A is the other
-    cdef int count
-    if named == 2:
-        reps_at = words[1] == "reps"
-    if (positional + named != 2 or named and words[reps_at - positional] != "reps"
-            or named == 2 and words[1 - reps_at] != "A"
-            or not points_to(tile_instead)):  # compiled code may keep the pointer
+    cdef Py_ssize_t positional = PyVectorcall_NARGS(n)
+    cdef int count, reps_at = 1 if names == NULL else find_reps(positional, <tuple>names)  # A is the other
+    if (positional != 2 if names == NULL else reps_at < 0) or not points_to(tile_instead):  # it may have been kept
         return numpy_vectorcall(own, arguments, n, names)
     A = <object>arguments[1 - reps_at]
     count = read_fast(<object>arguments[reps_at], 0, counts)
-    if count < 0 or not PyArray_CheckExact(A) and getattr(type(A), "__array_function__", ndarrays) is not ndarrays:
+    if count < 0 or not PyArray_CheckExact(A) and overrides(A):
         return numpy_vectorcall(own, arguments, n, names)
     if not PyArray_Check(A):
         A = cnp.PyArray_FROM_O(A)  # may run code that changes a list of repeats
+        if not PyArray_CheckExact(A):
+            return tile_without_dispatch(A, as_tuple(counts, count))
     if not keeps_kind(A, count, counts):
         if PyArray_CheckExact(A) and (result := try_fast(A, count, counts, 0)) is not None:
             return result
-        if plan_array(&plan, A, count, counts):  # a subclass, or an error of memory: tilecore's
+        if not raises_in_numpy(A, count, counts):  # a subclass, or an error of sizes or memory
             return tilecore_tile(A, as_tuple(counts, count))
-    return tile_by_numpy(A, as_tuple(counts, count))  # also where a plan is wrong: the error is NumPy's
+    return tile_by_numpy(A, as_tuple(counts, count))
+
+
+cdef int find_reps(Py_ssize_t positional, tuple names) except -2:
+    """The index of the repeats among the arguments; -1: they are not A and reps."""
+    cdef Py_ssize_t named = len(names)
+    cdef int reps_at = named != 2 or names[1] == "reps"
+    if positional + named != 2 or named and names[reps_at - positional] != "reps" or (
+            named == 2 and names[1 - reps_at] != "A"):
+        return -1
+    return reps_at
+
+
+cdef inline bint overrides(A) noexcept:
+    """Whether the type of `A` has an `__array_function__` other than ndarray's. Runs no code of a metaclass."""
+    cdef PyObject *found = _PyType_Lookup(Py_TYPE(A), protocol)
+    return found != NULL and found != <PyObject *>ndarrays
+
+
+cdef bint raises_in_numpy(cnp.ndarray array, int n, const Py_ssize_t *counts) noexcept:
+    """Whether sizes overflow in NumPy's function so that it raises. It crashes if the rows that it repeats overflow."""
+    cdef Py_ssize_t rows = 1, left = cnp.PyArray_SIZE(array), size, extent
+    cdef int k, ndim = cnp.PyArray_NDIM(array), rank = max(n, ndim)
+    if left == 0:
+        return True
+    for k in range(rank):
+        extent = cnp.PyArray_DIM(array, k - (rank - ndim)) if k >= rank - ndim else 1
+        if k >= rank - n and tilecore_multiply(rows, counts[k - (rank - n)], &rows):
+            return False
+        if tilecore_multiply(rows, left, &size) or tilecore_multiply(size, cnp.PyArray_ITEMSIZE(array), &size):
+            return True
+        rows *= extent
+        left //= extent
+    return False
 
 
 cdef bint keeps_kind(cnp.ndarray array, int n, const Py_ssize_t *counts) except -1:

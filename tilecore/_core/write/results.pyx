@@ -18,7 +18,9 @@ from cpython.list cimport PyList_GET_SIZE
 from tilecore._core.config cimport TILECORE_ARRAYS, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK, try_array
 from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, next_step
-from tilecore._core.plan.plan cimport Plan, input_shape, is_small, plan_fits, plan_stack, plan_tiling
+from tilecore._core.plan.plan cimport (
+    Plan, input_shape, is_small, plan_array, plan_fits, plan_stack, plan_tiling,
+)
 from tilecore._core.request.arguments cimport check_out, shape_error
 from tilecore._core.request.overlaps cimport share_bytes
 from tilecore._core.resources.memory cimport max_bytes, new_array
@@ -38,37 +40,65 @@ cdef enum:
     PACKED_BYTES = 4096     # of a source in another order: it is packed on the stack
 
 
-cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array):
+cdef cnp.ndarray try_fast(cnp.ndarray array, int n, const Py_ssize_t *repeats, Py_ssize_t most_elements):
+    """The tiling by `n` repeats, as read_fast returns it; None if anything is wrong, for the caller to find out.
+
+    If `most_elements` is not 0: None also for a result that is larger or empty. A function of this module, so that the
+    plan is not on the stack of `tile` while that runs the caller's code.
+    """
+    cdef Plan plan
+    if n < 0 or not plan_array(&plan, array, n, repeats):
+        return None
+    if most_elements and not (plan.nbytes and plan.nbytes // plan.itemsize <= most_elements):
+        return None
+    cdef cnp.ndarray result = make_small(&plan, array)
+    return make_large_or_none(&plan, array) if result is None else result
+
+
+cdef cnp.ndarray make_large_or_none(const Plan *plan, cnp.ndarray array):
+    try:
+        return make_large(plan, array, None, 0)
+    except RequestError:
+        return None
+
+
+cdef inline cnp.ndarray make_small(const Plan *plan, cnp.ndarray array):
     """A new array with the tiling, if that is small and of plain bytes; else None. Raises no error."""
     cdef cnp.ndarray result
-    cdef char packed[PACKED_BYTES]
-    cdef char *dst
-    cdef const char *src = packed
     if (not is_small(plan) or plan.nbytes > max_bytes
-            or (not 0 <= cnp.PyArray_TYPE(array) < cnp.NPY_OBJECT and PyDataType_REFCHK(array.descr))
-            or not (PyArray_IS_C_CONTIGUOUS(array) or can_pack(plan))):
+            or (not 0 <= cnp.PyArray_TYPE(array) < cnp.NPY_OBJECT and PyDataType_REFCHK(array.descr))):
+        return None
+    if not PyArray_IS_C_CONTIGUOUS(array):
+        return make_packed(plan, array)
+    result = try_array(plan.ndim, plan.output, array.descr, NULL, 0)
+    # Other code may have run meanwhile. Without memory, or with another shape, make_large raises the error.
+    if result is None or not plan_fits(plan, array) or not PyArray_IS_C_CONTIGUOUS(array):
+        return None
+    write_small(plan, result, cnp.PyArray_BYTES(array))
+    return result
+
+
+cdef cnp.ndarray make_packed(const Plan *plan, cnp.ndarray array):
+    """make_small from a source in another order, which is packed on the stack first."""
+    cdef cnp.ndarray result
+    cdef char packed[PACKED_BYTES]
+    if plan.nbytes // plan.copies > PACKED_BYTES or not packs_items(plan.itemsize):
         return None
     result = try_array(plan.ndim, plan.output, array.descr, NULL, 0)
-    # Other code may have run meanwhile. Without memory, or with another shape, make_result raises the error.
-    if result is None or not plan_fits(plan, array):
+    if result is None or not plan_fits(plan, array):  # as in make_small
         return None
-    if PyArray_IS_C_CONTIGUOUS(array):
-        src = cnp.PyArray_BYTES(array)
-    elif can_pack(plan):
-        pack_on_stack(packed, array)
-    else:
-        return None
-    dst = cnp.PyArray_BYTES(result)
+    pack_on_stack(packed, array)
+    write_small(plan, result, packed)
+    return result
+
+
+cdef inline void write_small(const Plan *plan, cnp.ndarray result, const char *src) noexcept:
+    cdef char *dst = cnp.PyArray_BYTES(result)
     if plan.nbytes < TILECORE_NOGIL_BYTES:
         kernels.write_small(kernels, plan.ndim, plan.shape, plan.repeats, plan.itemsize, dst, src)
     else:
         with nogil:
             kernels.write_small(kernels, plan.ndim, plan.shape, plan.repeats, plan.itemsize, dst, src)
-    return result
-
-
-cdef inline bint can_pack(const Plan *plan) noexcept:
-    return plan.nbytes // plan.copies <= PACKED_BYTES and packs_items(plan.itemsize)
 
 
 cdef void pack_on_stack(char *dst, cnp.ndarray array) noexcept:
@@ -98,14 +128,16 @@ cdef void pack_on_stack(char *dst, cnp.ndarray array) noexcept:
 cdef cnp.ndarray make_result(const Plan *plan, cnp.ndarray array, cnp.ndarray out, int threads):
     """Return the plan's result for an array: `out`, as read_out returned it, or a new array for None."""
     cdef cnp.ndarray small = make_small(plan, array) if out is None else None
+    return make_large(plan, array, out, threads) if small is None else small
+
+
+cdef cnp.ndarray make_large(const Plan *plan, cnp.ndarray array, cnp.ndarray out, int threads):
+    """make_result for all that make_small does not make."""
     cdef cnp.dtype dtype = array.descr
     cdef bint is_new = out is None, prefaulted = True, references = PyDataType_REFCHK(dtype)
     cdef StridedArray source, target
     cdef WriteOptions options
     cdef int status
-    if small is not None:
-        return small
-
     if is_new:
         out = allocate(plan.ndim, plan.output, plan.nbytes, dtype, &prefaulted)
     choose_options(&options, plan.nbytes, threads, prefaulted, references)
