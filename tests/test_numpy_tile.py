@@ -133,6 +133,18 @@ def fail_at_first(kind):
     return result
 
 
+class Dispatching(np.ndarray):
+    """NumPy does not dispatch on what `__array__` returned."""
+
+    def __array_function__(self, function, types, args, kwargs):
+        return "its own"
+
+
+class Meta(type):
+    def __getattribute__(cls, name):
+        return super().__getattribute__(name) if name != "__array_function__" else fail_at_first(KeyError)(1)
+
+
 PLAIN = [
     *[(X, True), (X, 1.0), ([], -1), (X, ""), (X, {2}), (X, b"\2"), (X, -1), (X, "x"), (X, None), (X, [[2]])],
     *[(X, 10**30), (X, (1, 2**62, 2**62)), (X, 65 * [1]), ([[1], 1], 2)],
@@ -154,6 +166,8 @@ CALLS = {
     "DLPack only": lambda own: (own(dlpack=fail_at_first(BufferError), dlpack_device=(1, 0)), 2),
     "array function": lambda own: (own(array_function="its own", array=X), 2),
     "array function of reps": lambda own: (X, own(array_function="its own", iter=lambda call: iter((2, 2)))),
+    "array of a class that dispatches": lambda own: (own(array=X.view(Dispatching)), 2),
+    "metaclass that raises": lambda own: (Meta("Own", (), {"__array__": lambda self, **options: X})(), 2),
     "an iterator": lambda own: (X, iter([True, 2])),
     **{repr(given): lambda own, given=given: given for given in PLAIN},
 }  # fmt: skip
@@ -190,6 +204,11 @@ def test_repeats_that_the_arrays_code_changes(reps):
 
     with tilecore.replace_numpy_tile():
         assert np.tile(Changing(), reps).tolist() == [0, 1, 0, 1]
+
+
+def test_sizes_for_which_numpys_function_crashes():
+    with tilecore.replace_numpy_tile(), pytest.raises(ValueError, match=r"^tile: axis 1 overflows: 50 \* 4611"):
+        np.tile(np.zeros((40, 50)), 2**62)
 
 
 def test_the_size_limit_stays(settings_stay):

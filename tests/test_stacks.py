@@ -95,3 +95,26 @@ def test_every_call_on_a_small_stack(program, isa):
     if isa == "ssse3" and platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("a set of x86-64")
     program(PROGRAM, TILECORE_ISA=isa, PYTHONPATH=str(Path(__file__).parent))
+
+
+RECURSION = """
+numpy_tile, x = numpy.tile, numpy.ones(2)
+calls = {
+    "__array__": [numpy_tile, tilecore.tile, tilecore.tile_mapped, tilecore.tile_view,
+                  lambda a, reps: numpy_tile([a], reps), lambda a, reps: tilecore.tile([a], reps), lambda a, reps: tilecore.tile_region(a, reps, 0, 1),
+                  lambda a, reps: tilecore.onnx.tile(a, [reps])],
+    "__array_function__": [numpy_tile, tilecore.tile, tilecore.tile_mapped],
+    "__index__": [lambda a, reps: tilecore.tile(x, a), lambda a, reps: tilecore.TilePlan(2, a, "u1")],
+}
+replaced = tilecore.replace_numpy_tile()
+threading.stack_size(3 << 20)
+for name, functions in calls.items():
+    for function in functions:
+        recursing = type("Recursing", (), {name: lambda own, *arguments, **options: function(own, 2)})()
+        together(lambda: refuse(lambda: function(recursing, 2), RecursionError))
+"""
+
+
+def test_the_callers_code_that_calls_again(program):
+    """To Python's usual limit on a stack of 3 MiB, which is what NumPy's functions need, and a half."""
+    program(RECURSION)

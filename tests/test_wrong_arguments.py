@@ -5,6 +5,7 @@ The answer is a result, or a TypeError, ValueError or MemoryError that names the
 been allocated and nothing is changed. `.ci/sanitize address` looks for bytes out of bounds.
 """
 
+import collections
 import decimal
 import inspect
 import itertools
@@ -142,6 +143,14 @@ def test_every_wrong_kind(function, argument, traced):
             tilecore.set_recycle_limit(were[1])
     # Whatever the argument, most things are wrong; only as an input is nearly everything an array.
     assert refused >= (2 if argument == "a" and function.name in ("tile_view", "tile_mapped") else len(THINGS) // 2)
+
+
+@pytest.mark.parametrize("held", [10**5000, type("Bad", (), {"__repr__": lambda own: 1 // 0})()], ids=["long", "raises"])
+def test_errors_run_no_code_to_show_arguments(held):
+    """The `repr` of a container in C runs that of what it holds."""
+    for arguments in {"reps": collections.deque([held, 1.5])}, {"reps": 2, "threads": collections.deque([held])}:
+        with pytest.raises((TypeError, ValueError), match="tile: .*<deque instance>"):
+            tilecore.tile(1, **arguments)
 
 
 # ---------------------------------------------------------------- each rule, and the functions to which it applies

@@ -1,4 +1,6 @@
 cimport numpy as cnp
 
+from tilecore._core.write.results cimport try_fast  # for the dialects too
+
 
 cpdef tile_array(cnp.ndarray array, reps, out=*, axis=*, threads=*)

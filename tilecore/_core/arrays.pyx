@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy
 
+from tilecore._core.request.callers_code import run
 from tilecore._core.request.errors import NAMES, RequestError, format_error
 from tilecore._core.request.numpy_own import numpy_tile
 from tilecore._core.request.subclasses import is_masked, is_plain_masked, tile_masked
@@ -24,7 +25,7 @@ from tilecore._core.request.arguments cimport check_rank, read_plain, read_plain
 from tilecore._core.request.integers cimport as_tuple, read_fast, read_repeats, read_threads
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.mapped cimport map_repeats
-from tilecore._core.write.results cimport make_result, try_fast
+from tilecore._core.write.results cimport make_result
 
 cnp.import_array()
 
@@ -152,7 +153,7 @@ cdef tile_foreign(a, reps, out, axis, threads):
     ndim = cnp.PyArray_NDIM(a) if is_array else len(numpy.shape(a)) if axis is not None else 0
     n = read_repeats(reps, axis, repeats, ndim)
     if not is_array:
-        return numpy_tile(a, as_tuple(repeats, n))
+        return run(numpy_tile, a, as_tuple(repeats, n))
     array = a
     as_ndarray = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
     masked = not as_ndarray and is_masked(a)
@@ -163,7 +164,7 @@ cdef tile_foreign(a, reps, out, axis, threads):
     if as_ndarray and plan.nbytes and (not PyDataType_REFCHK(array.descr) or cnp.PyArray_TYPE(array) == NPY_VSTRING):
         # As everywhere in NumPy, `__array_finalize__` is called with `a`.
         return WRAP(a, make_result(&plan, array, None, thread_limit), None, False)
-    return tile_masked(a, counts, partial(tile, reps=counts, threads=threads)) if masked else numpy_tile(a, counts)
+    return tile_masked(a, counts, partial(tile, reps=counts, threads=threads)) if masked else run(numpy_tile, a, counts)
 
 
 cdef tuple METHODS = ("__array_function__", "reshape", "repeat")  # that `numpy.tile` calls

@@ -25,6 +25,7 @@ cimport numpy as cnp
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
+from tilecore._core.arrays cimport try_fast
 from tilecore._core.config cimport tilecore_multiply
 from tilecore._core.numpy_api cimport (
     MAX_RANK, PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS, PyTypeObject,
@@ -33,7 +34,6 @@ from tilecore._core.request.integers cimport as_tuple, read_fast
 from tilecore._core.request.numpy_own cimport (
     numpy_vectorcall, points_to, tile_pointer, tilecore_atomic_replace, vectorcallfunc,
 )
-from tilecore._core.write.results cimport try_fast
 
 cnp.import_array()
 

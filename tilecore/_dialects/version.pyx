@@ -5,9 +5,8 @@ cimport cython
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport MAX_RANK, NPY_USERDEF, PY_SSIZE_T_MAX
-from tilecore._core.arrays cimport tile_array
+from tilecore._core.arrays cimport tile_array, try_fast
 from tilecore._core.request.integers cimport read_fast
-from tilecore._core.write.results cimport try_fast
 
 from tilecore._core.request.arguments import read_array
 from tilecore._core.request.errors import RequestError, format_error, shape_changed

@@ -11,6 +11,7 @@ and the number of threads is read. The arrays are inspected last: their shape mu
 
 import numpy
 
+from tilecore._core.request.callers_code import run
 from tilecore._core.request.errors import RequestError, pass_on, shape_changed
 from tilecore._core.request.subclasses import is_masked
 
@@ -80,7 +81,7 @@ cpdef read_array(value, argument="input", bint subok=False):
         elif hasattr(type(value), "__dlpack__") and not numpy_takes(value):
             return numpy.from_dlpack(value)
         else:
-            array = numpy.asanyarray(value)
+            array = run(numpy.asanyarray, value)
     except UNREADABLE as reason:
         raise input_error(value, reason, argument) from reason
     if subok and not isinstance(array, numpy.memmap):

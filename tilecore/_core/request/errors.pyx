@@ -47,8 +47,10 @@ def pass_on(reason):
     """Raise `reason` again if its traceback shows the caller's code or a signal handler; else return.
 
     It returns if Python or one of _LIBRARIES says that an object is no array or no integer, or if one of DLPack's
-    methods raises a BufferError.
+    methods raises a BufferError. A RecursionError may come before the first line of the caller's code.
     """
+    if isinstance(reason, RecursionError):
+        raise reason
     trace = reason.__traceback__
     while trace is not None:
         name = trace.tb_frame.f_code.co_name  # in Cython's frames it begins with the class
@@ -109,8 +111,8 @@ class _ShortRepr(reprlib.Repr):
         return super().repr1(x, level) if type(x) in _KNOWN else self.repr_instance(x, level)
 
     def repr_instance(self, x, level):
-        if type(x) in (dict, set, frozenset) or hasattr(type(x).__repr__, "__code__"):  # it may raise, or take long
-            return f"<{type(x).__name__} instance>"
+        if not isinstance(x, np.dtype) and (type(x) not in _SHOWN or getattr(x, "dtype", np.dtype(int)).hasobject):
+            return f"<{type(x).__name__} instance>"  # its `__repr__`, or that of what it holds, may raise or take long
         half = (self.maxother - 3) // 2
         text = " ".join((str(x) if isinstance(x, np.dtype) else repr(x)).split())  # reprlib would drop any error
         return text if len(text) <= self.maxother else f"{text[:half]}...{text[-half:]}"
@@ -125,4 +127,5 @@ class _ShortRepr(reprlib.Repr):
 
 
 _KNOWN = (int, str, list, tuple, np.ndarray)
+_SHOWN = {type(None), bool, float, complex, bytes, range, *np.sctypeDict.values()} - {np.object_}
 short_repr = _ShortRepr().repr

@@ -12,6 +12,7 @@ from operator import index
 
 import numpy
 
+from tilecore._core.request.callers_code import run
 from tilecore._core.request.errors import RequestError, pass_on, short_repr
 
 cimport numpy as cnp
@@ -82,10 +83,9 @@ cdef int read_fast(given, Py_ssize_t least, Py_ssize_t *values) except -2:
 
 cdef read_index(value):
     """`operator.index`, but a bool of Python or NumPy is a TypeError."""
-    # Compiled: no signal handler can raise here, unless `__index__` is Python code.
     if isinstance(value, (bool, numpy.bool_)):
         raise TypeError("a bool is not an integer")
-    return index(value)
+    return run(index, value)
 
 
 def read_count(name, n):

@@ -62,7 +62,7 @@ cdef cnp.ndarray make_large_or_none(const Plan *plan, cnp.ndarray array):
         return None
 
 
-cdef inline cnp.ndarray make_small(const Plan *plan, cnp.ndarray array):
+cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array):
     """A new array with the tiling, if that is small and of plain bytes; else None. Raises no error."""
     cdef cnp.ndarray result
     if (not is_small(plan) or plan.nbytes > max_bytes
