@@ -101,8 +101,8 @@ RECURSION = """
 numpy_tile, x = numpy.tile, numpy.ones(2)
 calls = {
     "__array__": [numpy_tile, tilecore.tile, tilecore.tile_mapped, tilecore.tile_view,
-                  lambda a, reps: numpy_tile([a], reps), lambda a, reps: tilecore.tile([a], reps), lambda a, reps: tilecore.tile_region(a, reps, 0, 1),
-                  lambda a, reps: tilecore.onnx.tile(a, [reps])],
+                  lambda a, reps: numpy_tile([a], reps), lambda a, reps: tilecore.tile([a], reps),
+                  lambda a, reps: tilecore.tile_region(a, reps, 0, 1), lambda a, reps: tilecore.onnx.tile(a, [reps])],
     "__array_function__": [numpy_tile, tilecore.tile, tilecore.tile_mapped],
     "__index__": [lambda a, reps: tilecore.tile(x, a), lambda a, reps: tilecore.TilePlan(2, a, "u1")],
 }
