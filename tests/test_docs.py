@@ -164,12 +164,12 @@ def test_every_option_and_function_is_explained():
     text = (ROOT / "docs/reference.rst").read_text(encoding="utf-8")
     modules = {name: getattr(tilecore, name) for name in tilecore._DIALECTS}
     names = {*tilecore.__all__, *(f"{dialect}.{name}" for dialect in modules for name in modules[dialect].__all__)}
-    assert not [name for name in names - {*modules} if f"   {name}\n" not in text]
+    assert not [name for name in names if f"   {name}\n" not in text]
     used = (ROOT / "tests/typing/every_name.py").read_text(encoding="utf-8")
     members = {name for name in vars(tilecore.TilePlan) if not name.startswith("_")}
     assert len(members) > 7
     names |= {f"plan.{name}" for name in members}
-    assert not [name for name in names - {*modules} if not re.search(rf"\b{re.escape(name)}\b", used)]
+    assert not [name for name in names if not re.search(rf"\b{re.escape(name)}\b", used)]
 
 
 @pytest.mark.tree
