@@ -223,7 +223,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose_cell)(const tilecore_trans
  *
  *     #: a tile of 32 / item rows by 16 / item columns, transposed in registers
  *
- * Variants (docs/prices.md):
+ * Variants (benchmarks/prices.md):
  *
  *     stream      into more than the last cache: whole lines bypass the caches, by way of one cell
  *     back        with `stream`: columns are not aligned to lines alike, so a cell stores its predecessor's last rows
