@@ -174,7 +174,8 @@ static void tilecore_arena_watch(void)
 }
 
 /* Frees the granules of a result. Idle pages are kept up to the limit, and up to TILECORE_SPARE_BYTES more than the
- * peak use of the last TILECORE_PEAK_MILLISECONDS. Between two such calls `alive` only grows, so it is at a peak now. */
+ * peak use of the last TILECORE_PEAK_MILLISECONDS. Between two such calls `alive` only grows, so it is at a peak now.
+ */
 static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
     char *at = tilecore_arena_at(a, from);
