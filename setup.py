@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy
 from Cython.Build import cythonize
+from Cython.Build.Dependencies import default_create_extension
 from setuptools import Extension, setup
 from setuptools.command.build_py import build_py
 
@@ -19,7 +20,7 @@ VERSION = re.search('"(.+)"', Path("tilecore/_version.py").read_text())[1]  # th
 
 SOURCES = sorted(Path("tilecore").rglob("*.pyx"))
 KERNELS = Path("tilecore/_core/kernels")
-HEADERS = [str(path) for path in Path("tilecore").rglob("*.h")]
+INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 LINKED = {"processor.pyx": [str(KERNELS / "kernels.c")]}  # C that a module is linked with
 if sys.platform == "win32":
     OPTIONS, THREADS = ["/O2"], []
@@ -45,11 +46,22 @@ def extension(source):
         ".".join(source.with_suffix("").parts),
         [str(source), *LINKED.get(source.name, [])],
         include_dirs=["include", "tilecore/_core", numpy.get_include()],
-        depends=HEADERS,
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")],
         extra_compile_args=OPTIONS + THREADS,
         extra_link_args=THREADS,
     )
+
+
+def with_headers(template, options):
+    """Cython's own `depends`, the headers of `cdef extern from`, and all that these and linked C files include."""
+    module, metadata = default_create_extension(template, options)
+    new, found = {*module.depends, *module.sources[1:]}, set()
+    while new:
+        found |= new
+        paths = {Path(path).parent / name for path in new for name in INCLUDE.findall(Path(path).read_text())}
+        new = {str(path) for path in paths if not path.is_absolute()} - found  # those are NumPy's
+    module.depends = sorted(found)
+    return module, metadata
 
 
 def links():
@@ -72,9 +84,11 @@ def links():
 for template in Path("include").glob("*.in"):  # for pkg-config and CMake
     template.with_suffix("").write_text(template.read_text().replace("@VERSION@", VERSION))
 
+jobs = re.search(r"(?:-j|--jobs=) *(\d+)", os.environ.get("MAKEFLAGS", ""))  # what a packager allows
 modules = cythonize(
     [extension(source) for source in SOURCES],
     build_dir="build/cython",
+    create_extension=with_headers,
     # No index is negative or out of bounds, no divisor is 0, and `%` is C's.
     # Without the GIL too: each module with state explains why that is safe.
     compiler_directives={
@@ -88,5 +102,5 @@ setup(
     **links(),
     ext_modules=modules,
     cmdclass={"build_py": build_py_with_headers},
-    options={"build_ext": {"parallel": True}},  # a module on each processor
+    options={"build": {"parallel": int(jobs[1]) if jobs else True}},  # a module on each processor
 )

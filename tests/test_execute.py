@@ -98,8 +98,8 @@ class TestPlan:
         assert str(inspect.signature(tilecore.tile)) == "(a, reps, out=None, *, axis=None, threads=None)"
         assert str(inspect.signature(tilecore.num_threads)) == "(n)"
         assert repr(tilecore.TilePlan) == "<class 'tilecore.TilePlan'>"
+        assert {getattr(tilecore, name).__module__ for name in tilecore.__all__} == {"tilecore"}
         for name in ("tile", "tile_region", "output_shape", "set_max_bytes", "get_num_threads"):
-            assert getattr(tilecore, name).__module__ == "tilecore"
             assert inspect.isbuiltin(getattr(tilecore, name))  # with no Python frame in between
             assert b"_core" not in pickle.dumps(getattr(tilecore, name))
             assert pickle.loads(pickle.dumps(getattr(tilecore, name))) is getattr(tilecore, name)

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import venv
 import zipfile
@@ -30,9 +31,9 @@ LAYERS = [
     {"_core.arrays", "_core.tileplan"},
     {"_core.installation", "_core.numpy_tile", "capi", "_profile"},
     {"_dialects"},
-    {"__init__"},  # which imports the dialects when they are used
     {*tilecore._DIALECTS},
     {"integrations"},
+    {"__init__"},
     {"_cli"},
     {"__main__"},
 ]
@@ -62,7 +63,7 @@ def arrows():
         if path.suffix not in {".py", ".pyx", ".pxd", ".pyi"}:
             continue
         module = module_of(path)
-        text = re.sub(r"^if _typing.TYPE_CHECKING:.*(\n .*)+", "", path.read_text(), flags=re.MULTILINE)
+        text = path.read_text()
         if PLAIN.search(text):
             yield module, "__init__", "tilecore"
         for name in BY_NAME.findall(text):
@@ -84,6 +85,11 @@ def test_imports_point_one_way():
         ("_cli.commands", "_cli.demo", ""),
     } <= seen
     assert not {arrow for arrow in seen if None in map(row_of, arrow[:2])}, "a new layer needs its place in LAYERS"
+    # The exception: the package loads these, and they import it.
+    loaded = {*tilecore._DIALECTS, "integrations"}
+    assert {("__init__", name, name) for name in loaded} <= seen  # as type checkers read it
+    rows = set(map(row_of, loaded))
+    seen -= {arrow for arrow in seen if row_of(arrow[0]) in rows and arrow[1:] == ("__init__", "tilecore")}
     assert not {arrow for arrow in seen if row_of(arrow[0]) < row_of(arrow[1])}
     by_module = collections.defaultdict(set)
     for module, imported, _ in seen:
@@ -92,7 +98,15 @@ def test_imports_point_one_way():
     # A dialect reads arguments and calls `arrays.pyx`; it knows nothing about memory.
     rows = row_of("_dialects"), row_of("onnx")
     known = {row_of(imported) for module, imported, _ in seen if row_of(module) in rows}
-    assert known <= {*rows, *map(row_of, ["_core.numpy_api", "_core.request", "_core.arrays", "__init__"])}
+    assert known <= {*rows, *map(row_of, ["_core.numpy_api", "_core.request", "_core.arrays"])}
+
+
+@pytest.mark.quick
+def test_a_star_import_hides_no_other_library():
+    names = {name: None for name in tilecore._DIALECTS}
+    exec("from tilecore import *", names)
+    assert {names[name] for name in tilecore._DIALECTS} == {None} and names["tile"] is tilecore.tile
+    assert tilecore.onnx is sys.modules["tilecore.onnx"]
 
 
 @pytest.mark.quick
@@ -247,6 +261,26 @@ def test_links_of_distributions(built, run, tools, tmp_path):
     assert f"]({at.format('raw')}/docs/images/repeats.svg)" in metadata
     assert f"]({at.format('blob')}/docs/guide.md)" in metadata
     assert not re.search(r"\]\((?!https:)", metadata)
+
+
+def test_a_build_compiles_what_a_change_concerns(built, run, tools, tmp_path):
+    """By as many processes as a packager allows."""
+    tree = tmp_path / "tree"
+    shutil.copytree(built.unpacked, tree)
+    written = {path: path.stat().st_mtime_ns for path in tree.rglob("*" + sysconfig.get_config_var("EXT_SUFFIX"))}
+    for header in ("include/tilecore/tilecore.h", *(f"tilecore/_core/kernels/{it}.h" for it in ("bitmap", "isa/copy"))):
+        (tree / header).touch()
+    run(tools, "setup.py", "-q", "build_ext", cwd=tree, env=os.environ | {"CFLAGS": "-O0"})
+    compiled = {path.name.partition(".")[0] for path, then in written.items() if path.stat().st_mtime_ns != then}
+    assert compiled == {"capi", "memory", "processor"}
+    code = """if True:
+        import setuptools, distutils.core
+        for line in (["build_ext"], ["build", "--parallel=3"], ["build_ext", "--parallel=5"]):
+            command = distutils.core.run_setup("setup.py", line, "commandline").get_command_obj("build_ext")
+            command.ensure_finalized()
+            print(command.parallel)"""
+    printed = run(tools, "-c", code, cwd=tree, env=os.environ | {"MAKEFLAGS": " -j2 --jobserver-auth=3,4"})
+    assert printed.split()[-3:] == ["2", "3", "5"]
 
 
 def install(run, folder, *packages):

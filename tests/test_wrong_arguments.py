@@ -68,7 +68,7 @@ def periodic(a, start, stop, out=None, *, threads=None):
 
 def find_public():
     plan = tilecore.TilePlan((2, 3), (2, 2), "f4")
-    for value in (getattr(tilecore, name) for name in tilecore.__all__):
+    for value in (getattr(tilecore, name) for name in (*tilecore.__all__, *tilecore._DIALECTS)):
         if inspect.ismodule(value):
             for function in {getattr(value, name): None for name in value.__all__}:
                 yield Public(value.DIALECT.name, function, value.DIALECT)

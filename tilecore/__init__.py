@@ -56,10 +56,13 @@ from tilecore._version import __version__ as __version__
 
 _DIALECTS = ("directml", "onnx", "openvino")
 if _typing.TYPE_CHECKING:  # and for programs that freeze others
-    from tilecore import directml, onnx, openvino
+    from tilecore import directml as directml
     from tilecore import integrations as integrations
+    from tilecore import onnx as onnx
+    from tilecore import openvino as openvino
 for _name in (*_DIALECTS, "integrations"):
-    # An `import` would wait for a thread whose first import is the module, while that one waits for the package. And
+    # These modules begin with `import tilecore`: the one exception to the layers' order, see ARCHITECTURE.md. Here, an
+    # `import` would wait for a thread whose first import is the module, while that one waits for the package. And
     # a `__getattr__` that imports later would make Python look up each `tilecore.tile` more slowly.
     _module = _sys.modules.get(f"tilecore.{_name}")
     if _module is None or getattr(_module.__spec__, "_initializing", False):  # it waits in another thread
@@ -69,13 +72,11 @@ for _name in (*_DIALECTS, "integrations"):
         _sys.modules[_spec.name] = _module  # when it is complete: other threads may import it
     globals()[_name] = _module
 
+# Without the dialects: `from tilecore import *` would bind `onnx` and `openvino` to them, the names of other libraries.
 __all__ = ["TilePlan", "output_shape", "replace_numpy_tile", "tile", "tile_mapped", "tile_region", "tile_view"]
-__all__ += ["directml", "onnx", "openvino"]
 __all__ += ["get_max_bytes", "get_num_threads", "get_recycle_limit", "num_threads", "recycled_bytes", "release_memory"]
 __all__ += ["get_include", "profile", "set_max_bytes", "set_num_threads", "set_recycle_limit", "show_config"]
 
-# `help` and pickles name functions as users do; tileplan.pyx does this for TilePlan. The other two classes keep their
-# modules, because `inspect` looks for their source there.
-for _value in map(globals().get, __all__):
-    if callable(_value) and not isinstance(_value, type):
-        _value.__module__ = __name__
+# `help` and pickles name functions and classes as users do. Of two classes, tileplan.pyx and numpy_tile.pyx do this.
+for _value in {*map(globals().get, __all__)} - {TilePlan, replace_numpy_tile}:
+    _value.__module__ = __name__

@@ -13,11 +13,12 @@ out: NDArray[np.float32] = np.empty((4, 6), np.float32)
 
 # What comes back has the dtype of what went in, the class of a masked array, and that of `out`.
 Floats = NDArray[np.float32]
-assert_type(tilecore.tile(x, (2, 2)), Floats)
+assert_type(tilecore.tile(x, [2, 2]), Floats)
 assert_type(tilecore.tile(np.float32(1), 3), Floats)
 assert_type(tilecore.tile([1, 2], 2, threads=2), NDArray[Any])
 assert_type(tilecore.tile(x, np.array([2, 2]), out), Floats)
 assert_type(tilecore.tile([[1.0]], np.int8(2), out=out, threads=None), Floats)
+assert_type(tilecore.tile(x, 2, axis=0), Floats)
 assert_type(tilecore.tile_region(x, (2, 2), (0, 0), (1, 1)), Floats)
 assert_type(tilecore.tile_region([1], (2, 2), (0, 0), (1, 1)), NDArray[Any])
 assert_type(tilecore.tile_region(x, None, (-1, -1), (1, 1)), Floats)
@@ -48,6 +49,27 @@ assert_type(plan.dtype, np.dtype[np.float32])
 assert_type(plan.nbytes, int)
 assert_type(hash(plan), int)
 assert_type(plan == plan, bool)
+
+# What `tile` returns has as many axes as `a`, or as the tuple of repeats, if these are more.
+Line = np.ndarray[tuple[int], np.dtype[np.float32]]
+Rows = np.ndarray[tuple[int, int], np.dtype[np.float32]]
+Box = np.ndarray[tuple[int, int, int], np.dtype[np.float32]]
+
+
+def ranks(line: Line, rows: Rows, box: Box, unknown: Floats, reps: tuple[int, ...]) -> None:
+    assert_type(tilecore.tile(line, 2), Line)
+    assert_type(tilecore.tile(x, 2, threads=1), Rows)
+    assert_type(tilecore.tile(box, (2,)), Box)
+    assert_type(tilecore.tile(rows, (2, 2)), Rows)
+    assert_type(tilecore.tile(box, (2, 2)), Box)
+    assert_type(tilecore.tile(box, (2, 2, 2)), Box)
+    assert_type(tilecore.tile(np.float32(1), (2, 2)), Rows)
+    assert_type(tilecore.tile(line, (2, 2, 2)), Box)
+    assert_type(tilecore.tile(rows, (2, 2, 2)), Box)
+    assert_type(tilecore.tile(unknown, 2), Floats)
+    assert_type(tilecore.tile(unknown, (2, 2)), Floats)
+    assert_type(tilecore.tile(rows, reps), Floats)
+
 
 Masked = np.ma.MaskedArray[Any, np.dtype[np.int8]]
 

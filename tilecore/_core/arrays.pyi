@@ -1,5 +1,5 @@
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
+from typing import Any, Never, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,8 +22,32 @@ _Ma: TypeAlias = np.ma.MaskedArray[Any, np.dtype[_T]]
 class _Array(Protocol[_T_co]):
     def __array__(self) -> np.ndarray[Any, np.dtype[_T_co]]: ...
 
+# The rank of what `tile` returns, up to 4. By constraints: the type has the number of axes, and not their lengths.
+_S = TypeVar("_S", bound=tuple[Any, ...])
+_Of: TypeAlias = np.ndarray[_S, np.dtype[_T]]
+_1: TypeAlias = tuple[int]
+_2: TypeAlias = tuple[int, int]
+_3: TypeAlias = tuple[int, int, int]
+_4: TypeAlias = tuple[int, int, int, int]
+_From1 = TypeVar("_From1", _1, _2, _3, _4)
+_From2 = TypeVar("_From2", _2, _3, _4)
+_From3 = TypeVar("_From3", _3, _4)
+_Unknown: TypeAlias = tuple[Never, Never, Never, Never]  # else an unknown rank would be each of these
+
 @overload
 def tile(a: _Ma[_T], reps: _Ints, out: None = None, *, axis: _Axes = None, threads: _Int = None) -> _Ma[_T]: ...
+@overload
+def tile(a: _Of[_Unknown, _T], reps: _Ints, out: None = None, *, threads: _Int = None) -> NDArray[_T]: ...
+@overload
+def tile(a: _Of[_From1, _T], reps: int | _1, out: None = None, *, threads: _Int = None) -> _Of[_From1, _T]: ...
+@overload
+def tile(a: _Of[_From2, _T], reps: _2, out: None = None, *, threads: _Int = None) -> _Of[_From2, _T]: ...
+@overload
+def tile(a: _Of[_From3, _T], reps: _3, out: None = None, *, threads: _Int = None) -> _Of[_From3, _T]: ...
+@overload
+def tile(a: _T | _Of[_1, _T], reps: _From2, out: None = None, *, threads: _Int = None) -> _Of[_From2, _T]: ...
+@overload
+def tile(a: _Of[_2, _T], reps: _From3, out: None = None, *, threads: _Int = None) -> _Of[_From3, _T]: ...
 @overload
 def tile(a: _Array[_T], reps: _Ints, out: None = None, *, axis: _Axes = None, threads: _Int = None) -> NDArray[_T]: ...
 @overload

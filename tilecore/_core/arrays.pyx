@@ -104,7 +104,7 @@ def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None):
     -----
     When a result of 128 KiB or more is garbage-collected, later results reuse its memory: see `recycled_bytes`. To
     read a large result, or to change little of it, `tile_mapped` is much faster. `tile_region` makes only a part.
-    docs/migrating.md lists the differences from `numpy.tile`.
+    The documentation's page "Migrating from numpy.tile" lists the differences.
 
     Source: NumPy 2, `numpy.tile`; `axis`: NumPy's issue 8879.
     """
@@ -334,7 +334,8 @@ def tile_mapped(a, reps, *, axis=None):
     memory. Writing to all of it takes longer than `tile`, and as much memory.
 
     Only repeats along the first axis share pages, on Linux, and only if the block is at most a third of the result.
-    Otherwise the result is an ordinary array, as from `tile`. docs/memory.md has examples, and the other conditions.
+    Otherwise the result is an ordinary array, as from `tile`. The documentation's page "Memory" has examples, and the
+    other conditions.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ from tilecore._core.request.numpy_own import numpy_tile
 
 cimport cython
 cimport numpy as cnp
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 
 from tilecore._core.arrays cimport try_fast
@@ -266,3 +266,6 @@ cdef class replace_numpy_tile:
 
     def __exit__(self, *exception):
         uninstall(self.token)
+
+
+(<PyTypeObject *>replace_numpy_tile).tp_name = "tilecore.replace_numpy_tile"  # as users name it: see tileplan.pyx

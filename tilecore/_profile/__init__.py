@@ -13,8 +13,9 @@ def profile() -> ProfileBlock:
     24000
 
     The table lists each place that calls `numpy.tile`: NumPy's time, tilecore's, calls, size of the results, the most
-    frequent input, and a hint. As data it is a dict, filled at the end of the block: docs/profile.md lists its keys,
-    and explains how it measures. ``tilecore profile script.py`` measures a whole program.
+    frequent input, and a hint. As data it is a dict, filled at the end of the block. The documentation's page "Your own
+    program" lists its keys, and explains how they are measured. ``tilecore profile script.py`` measures a whole
+    program.
 
     It measures calls by any name, also one bound earlier, as by ``from numpy import tile``, but no child processes.
 

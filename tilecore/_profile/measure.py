@@ -1,4 +1,4 @@
-"""Measures calls of `numpy.tile`, and how long tilecore's `tile` takes for them: docs/profile.md explains how.
+"""Measures calls of `numpy.tile`, and how long tilecore's `tile` takes for them.
 
 Only some calls are made by both functions, because what follows such a pair takes longer. Times are net of the profile:
 `calibrate` measures what it adds to a call.

@@ -156,8 +156,8 @@ static void tilecore_arena_remove(void)
     }
 }
 
-/* If no result was freed for a minute, a thread, the watcher, releases all idle pages. It lives only while more than
- * TILECORE_SPARE_BYTES are idle. Nobody joins it: its end may be long before the next one begins. */
+/* If no result was freed for TILECORE_IDLE_MILLISECONDS, a thread, the watcher, releases all idle pages. It lives only
+ * while more than TILECORE_SPARE_BYTES are idle. Nobody joins it: its end may be long before the next one begins. */
 static void tilecore_arena_watch(void)
 {
     pthread_detach(pthread_self());
@@ -174,12 +174,13 @@ static void tilecore_arena_watch(void)
 }
 
 /* Frees the granules of a result. Idle pages are kept up to the limit, and up to TILECORE_SPARE_BYTES more than the
- * peak use of the last minute. Between two such calls `alive` only grows, so it is at a peak now. */
+ * peak use of the last TILECORE_PEAK_MILLISECONDS. Between two such calls `alive` only grows, so it is at a peak now.
+ */
 static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
     char *at = tilecore_arena_at(a, from);
     const ptrdiff_t bytes = tilecore_arena_bytes(to - from);
-    const long long now = tilecore_nanoseconds(0) / 1000000, half = TILECORE_IDLE_MILLISECONDS / 2;
+    const long long now = tilecore_nanoseconds(0) / 1000000, half = TILECORE_PEAK_MILLISECONDS / 2;
     const long long passed = now / half - tilecore_arenas.freed / half;
     ptrdiff_t *peak = tilecore_arenas.peak, keep;
     if (passed) peak[1] = passed == 1 ? peak[0] : 0, peak[0] = 0;

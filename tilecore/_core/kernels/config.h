@@ -60,12 +60,13 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 /* From this size on each call queries the address limits: 0.3 us, in a call that takes over 100. */
 #define TILECORE_QUERY_BYTES ((ptrdiff_t)4 << 20)
 
-/* If no result is freed for this time, idle memory above TILECORE_SPARE_BYTES is released. While results are freed,
- * idle memory is limited by the peak use of this time. A gigabyte that is allocated anew each minute costs at most 1 %
- * of the time. */
+/* If no result is freed for this time, idle memory above TILECORE_SPARE_BYTES is released. A gigabyte that is allocated
+ * anew each minute costs at most 1 % of the time. `TIMES` in tests/test_docs.py has the pages that tell both times. */
 #ifndef TILECORE_IDLE_MILLISECONDS
 #define TILECORE_IDLE_MILLISECONDS 60000
 #endif
+/* While results are freed, idle memory is limited by the peak use of this time. */
+#define TILECORE_PEAK_MILLISECONDS 60000
 
 /* Outputs of this size or more are written by non-temporal stores, which do not read a line before they overwrite it.
  * Found by the time of a tiling and of what uses its result, in a program that makes other arrays: half of a cache of

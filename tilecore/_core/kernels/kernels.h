@@ -152,7 +152,7 @@ enum {
     TILECORE_CELL_BYTES = 2 * (TILECORE_CELL_ROWS + 64) * 64, /* of source and output: their lines, and 64 before */
     /* Rows that lie whole multiples of this apart share few sets of the first-level cache. So a transposition copies
      * their lines to cells first, panels of them are squares, and packed rows in scratch lie a line farther apart. */
-    TILECORE_SET_BYTES = 1024
+    TILECORE_ALIAS_BYTES = 1024
 };
 
 /* How `transpose` writes: tile by tile; column by column, where it can; or past the caches, in whole lines. */
@@ -180,7 +180,7 @@ typedef struct tilecore_set {
     /* Items of 1, 2, 4, 8 or 16 bytes, and of no other size, are packed, from a strided source to contiguous rows. A
      * transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], written in one of the ways above.
      * After `stream_end` other threads see what bypassed the caches. `cells`: scratch of TILECORE_CELL_BYTES, for
-     * stores past the caches, and for a src_pitch of whole TILECORE_SET_BYTES; NULL: ordinary stores, by no cells. */
+     * stores past the caches, and for a src_pitch of whole TILECORE_ALIAS_BYTES; NULL: ordinary stores, by no cells. */
     void (*transpose)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
                       ptrdiff_t columns, ptrdiff_t item, int store_mode, char *cells);
     /* Rows of `count` groups of items at steps, as prepared; `stream`: past the caches. NULL: there is none. Reads the

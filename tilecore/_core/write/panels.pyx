@@ -27,7 +27,7 @@ from tilecore._core.plan.nest cimport Loop, first_moving, nest_begin, nest_push,
 from tilecore._core.strided_arrays cimport magnitude
 from tilecore._core.write.blocks cimport CACHED, UNCACHED, choose_blocks, write_blocks
 from tilecore._core.write.processor cimport (
-    TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, TILECORE_SET_BYTES, kernels, packs_items,
+    TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, TILECORE_ALIAS_BYTES, kernels, packs_items,
     tilecore_gather, tilecore_prepare_deinterleave,
 )
 
@@ -136,7 +136,7 @@ cdef void choose_sides(Panels *panels) noexcept nogil:
     if panels.direct:
         if panels.store_mode == TILECORE_PAST_CACHES:
             budget, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
-    elif row.src_step % TILECORE_SET_BYTES == 0 or row.count > budget // MIN_SIDE_BYTES:
+    elif row.src_step % TILECORE_ALIAS_BYTES == 0 or row.count > budget // MIN_SIDE_BYTES:
         budget = max(SIDE_BYTES * SIDE_BYTES // itemsize, MIN_SQUARE_BYTES)
     else:
         side = min(side, budget // row.count)
@@ -178,10 +178,10 @@ cdef inline Py_ssize_t divide_up(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
 cdef void *new_scratch(const Panels *panels) noexcept nogil:
     """Memory for what packs a panel, cells of a transposition, and a packed panel; NULL: there is none, or no need."""
     if (panels.direct and panels.store_mode != TILECORE_PAST_CACHES
-            and panels.packing.loop[1].src_step % TILECORE_SET_BYTES != 0):
+            and panels.packing.loop[1].src_step % TILECORE_ALIAS_BYTES != 0):
         return NULL
     return malloc(sizeof(Packing) + TILECORE_CELL_BYTES + LINE_BYTES
-                  + (0 if panels.direct else panels.nbytes + panels.nbytes // (TILECORE_SET_BYTES // LINE_BYTES)))
+                  + (0 if panels.direct else panels.nbytes + panels.nbytes // (TILECORE_ALIAS_BYTES // LINE_BYTES)))
 
 
 cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
@@ -229,7 +229,7 @@ cdef void pack_panel(const Panels *panels, Py_ssize_t number, void *scratch, Blo
         if loop.src_step == 0 or scratch == NULL:
             nest_push(&rest, steps[k], loop.src_step, loop.dst_step)
         else:
-            if source.n == 2 and step % TILECORE_SET_BYTES == 0 and not (
+            if source.n == 2 and step % TILECORE_ALIAS_BYTES == 0 and not (
                     panels.nest.loop[k - 1].src_step != 0 and steps[k - 1] == panels.nest.loop[k - 1].count):
                 step += LINE_BYTES
             nest_push(&source, steps[k], loop.src_step, step)

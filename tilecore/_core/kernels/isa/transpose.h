@@ -223,12 +223,12 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose_cell)(const tilecore_trans
  *
  *     #: a tile of 32 / item rows by 16 / item columns, transposed in registers
  *
- * Variants (docs/prices.md):
+ * Variants (benchmarks/prices.md):
  *
  *     stream      into more than the last cache: whole lines bypass the caches, by way of one cell
  *     back        with `stream`: columns are not aligned to lines alike, so a cell stores its predecessor's last rows
  *                 again, while the caches still hold them
- *     staged      rows lie whole TILECORE_SET_BYTES apart: their lines are copied beside each other first
+ *     staged      rows lie whole TILECORE_ALIAS_BYTES apart: their lines are copied beside each other first
  *     by_columns  Intel's alone: stores to several columns by turns take longer
  */
 TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_pitch, const char *src,
@@ -237,7 +237,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
 {
     const ptrdiff_t n = 16 / item, tall = item < 16 ? 2 * n : 1, cell = 64 / item;
     const int stream = cells && store_mode == TILECORE_PAST_CACHES;
-    const int staged = cells && src_pitch % TILECORE_SET_BYTES == 0 && columns >= n;
+    const int staged = cells && src_pitch % TILECORE_ALIAS_BYTES == 0 && columns >= n;
     const int by_columns = store_mode == TILECORE_BY_COLUMNS && (item == 4 || item == 8) && src_pitch % 256 != 0;
     const tilecore_transposition whole = {dst, dst_pitch, src, src_pitch, rows, item, staged ? cells : NULL,
                                           stream ? cells + TILECORE_CELL_BYTES / 2 : NULL, by_columns};
