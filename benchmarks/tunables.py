@@ -42,7 +42,7 @@ BOUNDS = {
     "TILECORE_THREAD_BYTES": ("kernels/config.h", "((ptrdiff_t)1 << 19)", "((ptrdiff_t)4 << 20)", LONG[:4], True),
     "TILECORE_MOVE_BYTES": ("kernels/config.h", "4096", "16384", LARGE, "use"),
     "TILECORE_STREAM_BYTES": ("kernels/config.h", "(TILECORE_LAST_CACHE_BYTES / 4)", "(1 << 26)", LARGE, "use"),
-    "TILECORE_HOT_NANOSECONDS": ("kernels/learn.h", "50000", "800000", LARGE, False),
+    "TILECORE_HOT_NANOSECONDS": ("kernels/learn_stores.h", "50000", "800000", LARGE, False),
     "TILECORE_CHUNK_BYTES": ("kernels/workers.h", "((ptrdiff_t)64 << 10)", "((ptrdiff_t)256 << 10)", LONG, False),
     "TILECORE_FEW_COST": ("kernels/kernels.c", "320", "1280", ROWS, False),
     "TILECORE_EXPAND_ROWS": ("kernels/isa/short_rows.h", "24", "96", GRAY, False),

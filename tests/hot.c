@@ -1,11 +1,11 @@
-/* Which outputs kernels/learn.h holds for hot, and which stores it learns, by a clock of its own. */
+/* Which outputs kernels/learn_stores.h holds for hot, and which stores it learns, by a clock of its own. */
 #define _GNU_SOURCE
 #include "kernels/threads.h"
 #include <stdio.h>
 
 static long long nanoseconds = 999999999;
 #define tilecore_nanoseconds(of_thread) nanoseconds
-#include "kernels/learn.h"
+#include "kernels/learn_stores.h"
 
 static char memory[64];
 

@@ -64,7 +64,7 @@ static int one_job(caller_state *caller)
         write_iterations, caller->times, begin, begin + iterations, ITERATION_BYTES, 0, 0, 0, 0, 0, 0, 0};
     memset(caller->times, 0, sizeof caller->times);
     while (job.first < job.last)
-        tilecore_parallel(&job, threads, next_random(&caller->seed) % 4 ? NULL : &tilecore_records[0][0], until);
+        tilecore_parallel(&job, threads, next_random(&caller->seed) % 4 ? NULL : tilecore_records[0][0][0], until);
     for (ptrdiff_t k = 0; k < MAX_ITERATIONS; k++)
         if (caller->times[k] != (begin <= k && k < begin + iterations)) return 0;
     return 1;
@@ -234,7 +234,7 @@ int main(int argc, char **argv)
         return run(atoi(argv[2]), atol(argv[3]), atol(argv[4]));
     if (argc == 3 && !strcmp(argv[1], "wait")) return wait_for_others(atoi(argv[2])) != 0;
     if (argc != 1) return 2;
-    if (tilecore_find_record(0, PTRDIFF_MAX) != &tilecore_records[0][TILECORE_SIZES - 1]) return 3; /* its last */
+    if (tilecore_find_record(0, 0, 0, PTRDIFF_MAX) != &tilecore_records[0][0][0][TILECORE_SIZES - 1]) return 3; /* its last */
     learn("gains", 200, 550, 1300, 1000, 0);        /* seldom alone, and not after a single slow call */
     learn("busy", 500, 9000, 9000, 1000, 0);        /* single calls take nine times the time */
     learn("small losses", 90, 1050, 1050, 1000, 0); /* a little slower each time */

@@ -15,7 +15,7 @@
 /* From this much output on the GIL is released: releasing and acquiring it costs about 0.1 us. */
 #define TILECORE_NOGIL_BYTES 65536
 
-/* From this much output on several threads may write it: learn.h finds out whether that is faster. For new memory the
+/* From this much output on several threads may write it: learn_threads.h finds out whether that is faster. For new memory the
  * bound is higher, because the first touch of a huge page takes as long as writing it. `SIZES` in tests/test_docs.py
  * lists the pages that state them. */
 #define TILECORE_THREAD_BYTES ((ptrdiff_t)1 << 20)
@@ -26,13 +26,8 @@
 /* The maximum number of threads that write one result: larger numbers mean the same. */
 #define TILECORE_MAX_THREADS 256
 
-/* What threads do: each has records of its own in learn.h, and so have stores past the caches (add 1). */
-enum tilecore_task_kinds { TILECORE_BLOCKS,
-                           TILECORE_STREAMED_BLOCKS,
-                           TILECORE_PANELS,
-                           TILECORE_STREAMED_PANELS,
-                           TILECORE_ARRAYS,
-                           TILECORE_TASK_KINDS };
+/* What threads do: each has records of its own in learn_threads.h, and so has each with stores past the caches. */
+enum tilecore_task_kinds { TILECORE_BLOCKS, TILECORE_PANELS, TILECORE_ARRAYS, TILECORE_TASK_KINDS };
 
 /* A call in the main thread checks for signals this often, and first after 5 ms, if it writes at least
  * TILECORE_CHECK_BYTES. It reads the clock after each chunk (workers.h), and after so many bytes of smaller parts.
@@ -68,16 +63,22 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 /* While results are freed, idle memory is limited by the peak use of this time. */
 #define TILECORE_PEAK_MILLISECONDS 60000
 
-/* Outputs of this size or more are written by non-temporal stores, which do not read a line before they overwrite it.
- * Found by the time of a tiling and of what uses its result, in a program that makes other arrays: half of a cache of
- * 32 MiB, a twelfth of a shared one of 480 MiB; for one of 105 MiB by the tiling alone. */
-#define TILECORE_STREAM_BYTES(l3) ((l3) > 240 << 20 ? (l3) / 12 : ((l3) < 40 << 20 ? (l3) : 40 << 20) / 2)
+/* Outputs of this size or more are written by stores past the caches, which do not read a line before they overwrite
+ * it: so many halves of the last cache (tilecore_processor). Found by the time of a tiling and of what uses its result,
+ * in a program that makes other arrays: a twelfth of a shared cache of 480 MiB; for one of 105 MiB by the tiling alone.
+ */
+#define TILECORE_STREAM_BYTES(l3, halves) \
+    ((l3) > 240 << 20 ? (l3) / 12 : ((l3) < 40 << 20 ? (l3) : 40 << 20) / 2 * (halves))
 /* The assumed last-level cache, if its size is not known. */
 #define TILECORE_LAST_CACHE_BYTES ((ptrdiff_t)32 << 20)
 
 /* Blocks from this size on are copied by REP MOVSB, if it is fast (TILECORE_HAS_QUICK_MOVE), because it does not read
  * lines before it overwrites them. For smaller blocks `copy` is faster. */
 #define TILECORE_MOVE_BYTES 8192
+
+/* Rows of an output that lie whole pages apart map to the same few sets of each cache. Transpositions into such rows
+ * are written past the caches from this size on: the caches could not hold them. */
+#define TILECORE_ALIASED_BYTES ((ptrdiff_t)4 << 20)
 
 /* ---------------------------------------------------------------- compiler */
 
@@ -113,6 +114,15 @@ TILECORE_INLINE int tilecore_multiply(ptrdiff_t a, ptrdiff_t b, ptrdiff_t *produ
 #else
     return __builtin_mul_overflow(a, b, product);
 #endif
+}
+
+/* Classes of sizes for what calls learn: two for each power of two, from 1 MiB on. */
+#define TILECORE_SIZES 20
+TILECORE_INLINE int tilecore_size_class(ptrdiff_t bytes)
+{
+    int size = 0;
+    for (bytes >>= 19; bytes > 3 && size < TILECORE_SIZES - 2; bytes >>= 1) size += 2;
+    return size + (bytes > 2);
 }
 
 #endif /* TILECORE_CONFIG_H */

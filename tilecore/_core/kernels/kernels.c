@@ -95,6 +95,22 @@ unsigned tilecore_features(void) { return 0; }
 ptrdiff_t tilecore_l3_bytes(void) { return 0; }
 #endif
 
+/* A row holds for the processors that have its features and no row above: those named were measured, by whole programs
+ * (stores) and by long rows (REP MOVSB). The order of sets is that of tilecore_sets, below. */
+static const tilecore_processor tilecore_processors[] = {
+    {TILECORE_IS_AMD | TILECORE_HAS_QUICK_MOVE, 2, TILECORE_MOVE_BYTES, PTRDIFF_MAX}, /* Zen 5 */
+    {TILECORE_IS_AMD, 1, PTRDIFF_MAX, TILECORE_ALIASED_BYTES}, /* Zen 3, Zen 4 */
+    {TILECORE_HAS_QUICK_MOVE, 1, TILECORE_MOVE_BYTES, TILECORE_ALIASED_BYTES}, /* Emerald Rapids, Granite Rapids */
+    {0, 1, PTRDIFF_MAX, TILECORE_ALIASED_BYTES}, /* all others: none */
+};
+
+const tilecore_processor *tilecore_find_processor(unsigned features)
+{
+    const tilecore_processor *row = tilecore_processors;
+    while (row->has & ~features) row++;
+    return row;
+}
+
 /* ---------------------------------------------------------------- what sets share */
 
 enum {

@@ -200,6 +200,17 @@ extern const tilecore_set *const tilecore_sets[];
 /* What tilecore_features returns beyond what sets need: REP MOVSB is quick, for all alignments. */
 enum { TILECORE_HAS_QUICK_MOVE = 1 };
 
+/* What is faster on a processor, and no instruction tells. */
+typedef struct tilecore_processor {
+    unsigned has;            /* of tilecore_features */
+    int halves;              /* of the last cache, from which on outputs are written past the caches */
+    ptrdiff_t move_bytes;    /* blocks from this size on are copied by REP MOVSB */
+    ptrdiff_t aliased_bytes; /* as TILECORE_ALIASED_BYTES */
+} tilecore_processor;
+
+/* The row of a processor with these features. */
+const tilecore_processor *tilecore_find_processor(unsigned features);
+
 /* As memcpy, also of 0 bytes, by REP MOVSB where there is one. */
 TILECORE_INLINE void tilecore_move(char *dst, const char *src, ptrdiff_t bytes)
 {

@@ -17,7 +17,7 @@
 #ifndef TILECORE_WORKERS_H
 #define TILECORE_WORKERS_H
 
-#include "learn.h"
+#include "learn_threads.h"
 
 #include <string.h>
 
@@ -129,7 +129,7 @@ static void tilecore_help(tilecore_job *job, const ptrdiff_t *stop)
 
 /* A worker that wakes does not preempt its caller or other threads (SCHED_BATCH): otherwise it would write alone, while
  * its caller waits for another time slice. If all processors are busy it wakes late. But at the end of a time slice it
- * may still run instead of its caller, or lose its processor in the middle of a chunk: see learn.h.
+ * may still run instead of its caller, or lose its processor in the middle of a chunk: see learn_threads.h.
  *
  * At exit nobody ends or joins workers: they end with the process, by exit() or a return from main(). */
 static tilecore_lock tilecore_workers_lock = TILECORE_LOCK_INIT;

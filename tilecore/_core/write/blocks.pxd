@@ -1,12 +1,6 @@
 from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, Nest
 from tilecore._core.write.processor cimport tilecore_rows
-
-
-cdef enum Memory:   # the state of an output's memory: how it is written
-    CACHED          # small or hot: by ordinary stores
-    NEW             # the same. The system clears a page at its first touch, and so brings it into the cache
-    LARGE_NEW       # likewise, more than the caches hold: blocks in the output's order, so each page is filled at once
-    UNCACHED        # by stores that bypass the caches
+from tilecore._core.write.stores cimport Stores
 
 
 cdef struct Blocks:
@@ -30,5 +24,5 @@ cdef struct Blocks:
     const char *src
 
 
-cdef void choose_blocks(Blocks *blocks, const Nest *nest, char *dst, const char *src, Memory memory) noexcept nogil
+cdef void choose_blocks(Blocks *blocks, const Nest *nest, char *dst, const char *src, Stores stores) noexcept nogil
 cdef void write_blocks(void *blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil

@@ -20,6 +20,7 @@ from libc.stdlib cimport free, malloc
 from tilecore._core.config cimport TILECORE_BLOCK_BYTES
 from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, Nest, next_step
 from tilecore._core.write.processor cimport kernels, move_bytes, tilecore_move, tilecore_prepare_rows
+from tilecore._core.write.stores cimport IN_ORDER, PAST_CACHES, Stores
 
 
 cdef enum:
@@ -27,11 +28,11 @@ cdef enum:
     MIN_STREAMED_ROW = 256
 
 
-cdef void choose_blocks(Blocks *blocks, const Nest *nest, char *dst, const char *src, Memory memory) noexcept nogil:
+cdef void choose_blocks(Blocks *blocks, const Nest *nest, char *dst, const char *src, Stores stores) noexcept nogil:
     """Choose the block and its kernel, and order the loops over blocks: repeats innermost, or in the nest's order."""
-    cdef Py_ssize_t blocks_along = choose_inner(blocks, nest, memory == UNCACHED)
+    cdef Py_ssize_t blocks_along = choose_inner(blocks, nest, stores == PAST_CACHES)
     blocks.dst, blocks.src = dst, src
-    order_outer(blocks, nest, blocks_along, memory != LARGE_NEW)
+    order_outer(blocks, nest, blocks_along, stores != IN_ORDER)
     choose_rows(blocks)
 
 

@@ -1,6 +1,7 @@
 from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, Nest
-from tilecore._core.write.blocks cimport Blocks, Memory
+from tilecore._core.write.blocks cimport Blocks
 from tilecore._core.write.processor cimport tilecore_shuffles
+from tilecore._core.write.stores cimport Stores
 
 
 cdef enum Packer:
@@ -20,7 +21,7 @@ cdef struct Panels:
     const Nest *nest                # the loops of the output
     char *dst
     const char *src
-    Memory memory                   # of the output
+    Stores stores                   # into the output
     Py_ssize_t steps[MAX_LOOPS]     # of each loop in a panel; the last panel along a loop may have fewer
     Py_ssize_t nbytes               # of a packed panel
     Py_ssize_t total                # number of panels
@@ -31,7 +32,8 @@ cdef struct Panels:
 
 
 cdef bint may_pack(const Nest *nest) noexcept nogil
-cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char *src, Memory memory) noexcept nogil
+cdef bint rows_alias(const Nest *nest) noexcept nogil
+cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char *src, Stores stores) noexcept nogil
 cdef void write_panels(void *panels, Py_ssize_t first, Py_ssize_t last) noexcept nogil
 cdef void *new_scratch(const Panels *panels) noexcept nogil
 cdef void pack_panel(const Panels *panels, Py_ssize_t number, void *scratch, Blocks *blocks) noexcept nogil

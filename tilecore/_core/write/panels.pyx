@@ -25,11 +25,12 @@ from libc.stdlib cimport free, malloc
 
 from tilecore._core.plan.nest cimport Loop, first_moving, nest_begin, nest_push, next_step
 from tilecore._core.strided_arrays cimport magnitude
-from tilecore._core.write.blocks cimport CACHED, UNCACHED, choose_blocks, write_blocks
+from tilecore._core.write.blocks cimport choose_blocks, write_blocks
 from tilecore._core.write.processor cimport (
     TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, TILECORE_ALIAS_BYTES, kernels, packs_items,
     tilecore_gather, tilecore_prepare_deinterleave,
 )
+from tilecore._core.write.stores cimport ORDINARY, PAST_CACHES, Stores
 
 
 cdef enum:
@@ -49,9 +50,6 @@ cdef enum:
     STREAMED_SIDE_BYTES = 2048
     STREAMED_BYTES = 1 << 20
     STREAMED_ROWS_BYTES = 524288    # likewise, in scratch, of 1 or 2-byte items: parts of rows would share more lines
-    # Rows of the output that lie whole pages apart map to the same few sets of each cache. From this size on the caches
-    # could not hold them, so their stores bypass the caches.
-    ALIASED_BYTES = 1 << 22
     CACHED_BYTES = 1 << 20  # an output that may fit the second-level cache together with its source
     MIN_STREAMED_TRANSPOSED = 512       # rows of this many bytes or more may bypass the caches
     MIN_STREAMED_DEINTERLEAVED = 2048   # likewise
@@ -78,7 +76,18 @@ cdef bint may_pack(const Nest *nest) noexcept nogil:
     return packs_items(itemsize) and first < nest.n and nest.loop[first].src_step != itemsize
 
 
-cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char *src, Memory memory) noexcept nogil:
+cdef bint rows_alias(const Nest *nest) noexcept nogil:
+    """Whether a transposition writes rows that lie whole pages apart, and repeats nothing."""
+    cdef bint alias = False
+    cdef int k
+    for k in range(1, nest.n):
+        if nest.loop[k].src_step == 0:
+            return False
+        alias = alias or magnitude(nest.loop[k].src_step) == nest.loop[0].count and nest.loop[k].dst_step % 4096 == 0
+    return alias
+
+
+cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char *src, Stores stores) noexcept nogil:
     """Choose the panels of a nest that may be packed; False if packing does not pay."""
     cdef const Loop *top = &nest.loop[nest.n - 1]
     cdef Py_ssize_t items = 1, copies = 1, rows
@@ -88,7 +97,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
             copies *= nest.loop[k].count
         else:
             items *= nest.loop[k].count
-    panels.nest, panels.dst, panels.src, panels.memory = nest, dst, src, memory
+    panels.nest, panels.dst, panels.src, panels.stores = nest, dst, src, stores
     panels.direct = copies == 1
     if panels.direct:
         if nest.loop[1].dst_step != nest.loop[0].count or items < MIN_DIRECT_ITEMS:
@@ -104,15 +113,12 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
 
 
 cdef void choose_destination(Panels *panels, Py_ssize_t size) noexcept nogil:
-    """Choose where a source of `size` bytes is packed to, if nothing repeats, and by which stores."""
+    """Choose where a source of `size` bytes is packed to, if nothing repeats, and how `transpose` stores it."""
     cdef const Loop *loop = &panels.packing.loop[0]
     cdef Py_ssize_t row_bytes = loop[panels.packing.along_row].count * panels.packing.itemsize
     cdef bint transposed = panels.packing.packer == TRANSPOSE
     panels.store_mode = kernels.large_store_mode if size > CACHED_BYTES else TILECORE_BY_TILES
-    if (panels.memory == CACHED and transposed and size >= ALIASED_BYTES
-            and loop[panels.packing.to_next_row].dst_step % 4096 == 0):
-        panels.memory = UNCACHED
-    if panels.memory == UNCACHED:
+    if panels.stores == PAST_CACHES:
         panels.store_mode = TILECORE_PAST_CACHES
         panels.direct = panels.packing.packer != GATHER and row_bytes >= (
             MIN_STREAMED_TRANSPOSED if transposed else MIN_STREAMED_DEINTERLEAVED)
@@ -131,7 +137,7 @@ cdef void choose_sides(Panels *panels) noexcept nogil:
     for k in range(finest + 1, nest.n):
         if nest.loop[k].src_step != 0 and magnitude(nest.loop[k].src_step) < magnitude(nest.loop[finest].src_step):
             finest = k
-    if panels.memory == UNCACHED and itemsize <= 2:
+    if panels.stores == PAST_CACHES and itemsize <= 2:
         budget = STREAMED_ROWS_BYTES
     if panels.direct:
         if panels.store_mode == TILECORE_PAST_CACHES:
@@ -241,7 +247,7 @@ cdef void pack_panel(const Panels *panels, Py_ssize_t number, void *scratch, Blo
     if scratch != NULL:
         pack_nest(&source, packed, src, cells, <Packing *>scratch, blocks)
         src = packed
-    choose_blocks(blocks, &rest, dst, src, UNCACHED if panels.memory == UNCACHED else CACHED)
+    choose_blocks(blocks, &rest, dst, src, PAST_CACHES if panels.stores == PAST_CACHES else ORDINARY)
 
 
 cdef void pack_nest(const Nest *nest, char *dst, const char *src, char *cells, Packing *packing,
@@ -250,7 +256,7 @@ cdef void pack_nest(const Nest *nest, char *dst, const char *src, char *cells, P
     cdef Py_ssize_t steps[MAX_LOOPS]
     cdef int k
     if not may_pack(nest):  # what is left of the loops in this panel is contiguous
-        choose_blocks(blocks, nest, dst, src, CACHED)
+        choose_blocks(blocks, nest, dst, src, ORDINARY)
         write_blocks(blocks, 0, blocks.total)
         return
     choose_packer(packing, nest)

@@ -5,12 +5,16 @@ import os
 from tilecore._core.request.errors import short_repr
 
 cdef extern from "kernels/kernels.h" nogil:
-    Py_ssize_t TILECORE_LAST_CACHE_BYTES, TILECORE_MOVE_BYTES, PTRDIFF_MAX
-    Py_ssize_t TILECORE_STREAM_BYTES(Py_ssize_t cache)
+    ctypedef struct tilecore_processor:
+        int halves
+        Py_ssize_t move_bytes, aliased_bytes
+
+    Py_ssize_t TILECORE_LAST_CACHE_BYTES
+    Py_ssize_t TILECORE_STREAM_BYTES(Py_ssize_t cache, int halves)
     const char *TILECORE_COMPILER
     unsigned tilecore_features()
     Py_ssize_t tilecore_l3_bytes()
-    enum: TILECORE_HAS_QUICK_MOVE
+    const tilecore_processor *tilecore_find_processor(unsigned features)
 
 
 cdef extern from *:
@@ -18,6 +22,7 @@ cdef extern from *:
 
 
 cdef unsigned features = tilecore_features()
+cdef const tilecore_processor *processor = tilecore_find_processor(features)
 cdef Py_ssize_t last_cache = tilecore_l3_bytes() or TILECORE_LAST_CACHE_BYTES
 
 
@@ -53,5 +58,6 @@ def build():
 
 
 kernels = find_kernels(features, os.environ.get("TILECORE_ISA") or None)
-stream_bytes = TILECORE_STREAM_BYTES(last_cache)
-move_bytes = TILECORE_MOVE_BYTES if features & TILECORE_HAS_QUICK_MOVE else PTRDIFF_MAX
+stream_bytes = TILECORE_STREAM_BYTES(last_cache, processor.halves)
+cached_bytes = min(last_cache // 2, 20 << 20)
+move_bytes, aliased_bytes = processor.move_bytes, processor.aliased_bytes

@@ -27,6 +27,7 @@ from tilecore._core.resources.memory cimport max_bytes, new_array
 from tilecore._core.strided_arrays cimport StridedArray, locate_array, locate_memory
 from tilecore._core.write.processor cimport kernels, packs_items, tilecore_gather
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
+from tilecore._core.write.stores cimport ORDINARY
 from tilecore._core.write.tiling cimport (
     WriteOptions, check_signals, choose_options, choose_options_without_gil, raise_on_error, run_task, write_tiling,
 )
@@ -281,7 +282,7 @@ cdef int write_by_threads(Batch *batch) noexcept nogil:
     # From 4 times TILECORE_THREAD_BYTES on, threads write parts of each tiling without waiting long for each other.
     if batch.n_sources == 1 or batch.options.threads == 1 or batch.plan.nbytes >= 4 * TILECORE_THREAD_BYTES:
         return write_range(batch, 0, batch.n_sources, &batch.options)
-    return run_task(write_range_task, TILECORE_ARRAYS, batch, batch.n_sources, batch.options.nbytes, &batch.options)
+    return run_task(write_range_task, TILECORE_ARRAYS, ORDINARY, batch, batch.n_sources, batch.options.nbytes, &batch.options)
 
 
 cdef void write_range_task(void *batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:

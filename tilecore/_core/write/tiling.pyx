@@ -1,9 +1,8 @@
 """A plan, and the StridedArrays of source and result -> bytes of the whole result, or of a region.
 
 The way of every result is the code below, from write_tiling to run_task. Panels and blocks are numbered, so that
-threads take ranges of the numbers. Beside it, this module decides by which stores an output is written
-(classify_memory), by how many threads each job, and whether a call checks for signals. Nothing can fail: the plan has
-checked every offset; without workers the caller writes alone.
+threads take ranges of the numbers. Beside it, this module decides by how many threads each job is written, and whether
+a call checks for signals. Nothing can fail: the plan has checked every offset; without workers the caller writes alone.
 """
 
 from libc.limits cimport LLONG_MAX
@@ -12,7 +11,7 @@ from libc.stdlib cimport free
 from tilecore._core.config cimport (
     TILECORE_BLOCKS, TILECORE_BYTES_A_THREAD, TILECORE_CHECK_BYTES, TILECORE_CHECK_NANOSECONDS,
     TILECORE_FIRST_CHECK_NANOSECONDS, TILECORE_MAX_THREADS, TILECORE_NEW_THREAD_BYTES, TILECORE_PANELS,
-    TILECORE_TASK_KINDS, TILECORE_THREAD_BYTES,
+    TILECORE_THREAD_BYTES,
 )
 from tilecore._core.plan.nest cimport (
     AxisIter, Loop, Nest, RegionIter, nest_begin, nest_init, nest_push, next_piece, region_iter_init,
@@ -20,11 +19,12 @@ from tilecore._core.plan.nest cimport (
 from tilecore._core.plan.plan cimport is_small
 from tilecore._core.resources.process_state cimport in_main_thread
 from tilecore._core.resources.threads cimport default_threads, max_threads
-from tilecore._core.write.blocks cimport (
-    CACHED, LARGE_NEW, NEW, UNCACHED, Blocks, Memory, choose_blocks, write_blocks,
+from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
+from tilecore._core.write.panels cimport (
+    Panels, choose_panels, may_pack, new_scratch, pack_panel, rows_alias, write_panels,
 )
-from tilecore._core.write.panels cimport Panels, choose_panels, may_pack, new_scratch, pack_panel, write_panels
-from tilecore._core.write.processor cimport kernels, stream_bytes
+from tilecore._core.write.processor cimport cached_bytes, kernels
+from tilecore._core.write.stores cimport ORDINARY, PAST_CACHES, Stores, choose_stores, note_written
 
 
 cdef extern from "Python.h":
@@ -44,14 +44,9 @@ cdef extern from "kernels/workers.h" nogil:  # this module holds the process' wo
 
     Py_ssize_t TILECORE_CHUNK_BYTES
     void tilecore_parallel(tilecore_job *job, int threads, tilecore_record *record, long long until)
-    tilecore_record *tilecore_find_record(int kind, Py_ssize_t bytes)
+    tilecore_record *tilecore_find_record(int kind, bint is_new, bint past_caches, Py_ssize_t bytes)
     bint tilecore_begin_job(tilecore_record *record)
     int tilecore_register_workers()
-
-
-cdef extern from "kernels/learn.h" nogil:
-    bint tilecore_hot_streams(const char *dst, Py_ssize_t nbytes, Py_ssize_t bound, long long *begin)
-    void tilecore_note_written(const char *dst, Py_ssize_t nbytes, bint streams, long long begin)
 
 
 cdef enum:
@@ -60,14 +55,12 @@ cdef enum:
     PREPARED_ITEMS = 256        # cost of preparing a piece, in items
     MIN_BANDED_BYTES = 2097152  # a region of this size or more may be written by bands
 
-cdef Py_ssize_t cached_bytes = min(stream_bytes, 20 << 20)  # the caches hold an output of this size, by timings
-
 
 cdef struct Bands:  # parts of a region, along its outermost axis
     RegionIter iter
     char *dst
     const char *src
-    Memory memory
+    Stores stores
 
 
 # ---------------------------------------------------------------- the way of every result
@@ -94,17 +87,17 @@ cdef int write_region(const Plan *plan, const StridedArray *source, const Stride
     cdef Bands bands
     cdef Nest nest
     cdef Py_ssize_t nbytes
-    cdef long long begin = 0
+    cdef long long begin
     cdef int status
     region_iter_init(&bands.iter, plan, source, target)
     nbytes = next_piece(&bands.iter, &nest)
     if nbytes < options.nbytes and bands_pay(&bands.iter, &nest, options):
         region_iter_init(&bands.iter, plan, source, target)
         bands.dst, bands.src = target.data, source.data
-        bands.memory = classify_memory(target.data + bands.iter.dst_offset, options.nbytes, True, &begin)
-        status = run_task(write_bands, TILECORE_BLOCKS + (bands.memory == UNCACHED), &bands,
+        bands.stores = choose_stores(target.data + bands.iter.dst_offset, options.nbytes, True, False, &begin)
+        status = run_task(write_bands, TILECORE_BLOCKS, bands.stores, &bands,
                           bands.iter.axis[bands.iter.n - 1].count, options.nbytes, options)
-        tilecore_note_written(target.data + bands.iter.dst_offset, options.nbytes, bands.memory == UNCACHED, begin)
+        note_written(target.data + bands.iter.dst_offset, options.nbytes, bands.stores, begin)
         return status
     while nbytes:
         if write_nest(&nest, target.data, source.data, nbytes, options) < 0:
@@ -119,62 +112,58 @@ cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nby
                     WriteOptions *options) noexcept nogil:
     """Write all `nbytes` that `nest` describes, the first repeat alone if that pays; return as write_tiling."""
     cdef Py_ssize_t repeat_bytes
-    cdef Memory memory = CACHED, of_first_repeat = CACHED if options.prefaulted else NEW
-    cdef long long begin = 0
+    cdef Stores stores
+    cdef long long begin
     cdef Nest first_repeat, other_repeats
     cdef bint packs = may_pack(nest)
     cdef int status
     if nbytes < MIN_NOTED_BYTES:
-        return write_loops(nest, packs, dst, src, nbytes, &memory, options)
-    memory = classify_memory(dst + nest.dst_offset, nbytes, options.prefaulted, &begin)
+        return write_loops(nest, packs, dst, src, nbytes, ORDINARY, options)
+    stores = choose_stores(dst + nest.dst_offset, nbytes, options.prefaulted, packs and rows_alias(nest), &begin)
     # The first repeat is read again for each of the others, so it must fit the cache beside the output.
     repeat_bytes = nbytes // nest.loop[nest.n - 1].count
     if packs and repeat_bytes <= cached_bytes // 2 and split_first_repeat(nest, &first_repeat, &other_repeats):
-        status = write_loops(&first_repeat, packs, dst, src, repeat_bytes, &of_first_repeat, options)
+        status = write_loops(&first_repeat, packs, dst, src, repeat_bytes, ORDINARY, options)
         if status == 0:
-            status = write_loops(&other_repeats, False, dst, dst, nbytes - repeat_bytes, &memory, options)
+            status = write_loops(&other_repeats, False, dst, dst, nbytes - repeat_bytes, stores, options)
     else:
-        status = write_loops(nest, packs, dst, src, nbytes, &memory, options)
-    tilecore_note_written(dst + nest.dst_offset, nbytes, memory == UNCACHED, begin)
+        status = write_loops(nest, packs, dst, src, nbytes, stores, options)
+    note_written(dst + nest.dst_offset, nbytes, stores, begin)
     return status
 
 
-cdef int write_loops(const Nest *nest, bint packs, char *dst, const char *src, Py_ssize_t nbytes, Memory *memory,
+cdef int write_loops(const Nest *nest, bint packs, char *dst, const char *src, Py_ssize_t nbytes, Stores stores,
                      WriteOptions *options) noexcept nogil:
-    """Write by panels, if the source has to be packed, else by blocks; return as write_tiling.
-
-    If panels choose other stores (choose_destination), `memory` becomes the state that has these.
-    """
+    """Write by panels, if the source has to be packed, else by blocks; return as write_tiling."""
     cdef Panels panels
     cdef Blocks blocks
     dst += nest.dst_offset
     src += nest.src_offset
-    if packs and choose_panels(&panels, nest, dst, src, memory[0]):
-        memory[0] = panels.memory
+    if packs and choose_panels(&panels, nest, dst, src, stores):
         return write_all_panels(&panels, &blocks, nbytes, options)
-    choose_blocks(&blocks, nest, dst, src, memory[0])
-    return run_task(write_blocks, TILECORE_BLOCKS + (memory[0] == UNCACHED), &blocks, blocks.total, nbytes, options)
+    choose_blocks(&blocks, nest, dst, src, stores)
+    return run_task(write_blocks, TILECORE_BLOCKS, stores, &blocks, blocks.total, nbytes, options)
 
 
 cdef int write_all_panels(const Panels *panels, Blocks *blocks, Py_ssize_t nbytes,
                           WriteOptions *options) noexcept nogil:
     """Write by a task of panels; or one panel after the other, by a task of its `blocks`, if its output is large."""
-    cdef int kind = TILECORE_PANELS + (panels.memory == UNCACHED), status = 0
+    cdef int status = 0
     cdef Py_ssize_t number, panel_bytes = nbytes // panels.total
     cdef void *scratch
     if panels.direct or (panels.total > 1 and panel_bytes < TILECORE_CHECK_BYTES):
-        return run_task(write_panels, kind, <void *>panels, panels.total, nbytes, options)
+        return run_task(write_panels, TILECORE_PANELS, panels.stores, <void *>panels, panels.total, nbytes, options)
     scratch = new_scratch(panels)
     for number in range(panels.total):
         pack_panel(panels, number, scratch, blocks)
-        status = run_task(write_blocks, kind, blocks, blocks.total, panel_bytes, options)
+        status = run_task(write_blocks, TILECORE_PANELS, panels.stores, blocks, blocks.total, panel_bytes, options)
         if status < 0:
             break
     free(scratch)
     return status
 
 
-cdef int run_task(tilecore_task task, int kind, void *job, Py_ssize_t total, Py_ssize_t nbytes,
+cdef int run_task(tilecore_task task, int kind, Stores stores, void *job, Py_ssize_t total, Py_ssize_t nbytes,
                   WriteOptions *options) noexcept nogil:
     """Run a task for the iterations 0 to total - 1, which write `nbytes`; return as write_tiling."""
     cdef tilecore_job work
@@ -183,7 +172,7 @@ cdef int run_task(tilecore_task task, int kind, void *job, Py_ssize_t total, Py_
     work.task, work.argument = task, job
     work.first, work.last, work.each = 0, total, max(nbytes // total, 1)
     while work.first < work.last:  # again, if it is time to check for signals
-        threads = choose_threads(&work, kind, nbytes, options, &record)
+        threads = choose_threads(&work, kind, stores, nbytes, options, &record)
         tilecore_parallel(&work, threads, record, options.next_check)
         if check_signals(options, nbytes) < 0:
             return -1
@@ -239,23 +228,11 @@ cdef void write_bands(void *of_bands, Py_ssize_t first, Py_ssize_t last) noexcep
     axis.src_index = (axis.first + first) % axis.extent
     axis.count = last - first
     while next_piece(&iter, &nest):
-        choose_blocks(&blocks, &nest, bands.dst + nest.dst_offset, bands.src + nest.src_offset, bands.memory)
+        choose_blocks(&blocks, &nest, bands.dst + nest.dst_offset, bands.src + nest.src_offset, bands.stores)
         write_blocks(&blocks, 0, blocks.total)
 
 
 # ---------------------------------------------------------------- options
-
-cdef Memory classify_memory(const char *dst, Py_ssize_t nbytes, bint prefaulted, long long *begin) noexcept nogil:
-    """Return the state of the output's memory, which decides its stores: see Memory. It may set `begin`, for learn.h.
-
-    panels.pyx makes one more output UNCACHED, if rows map to the same sets of the caches.
-    """
-    if not prefaulted:
-        return NEW if nbytes < cached_bytes else LARGE_NEW
-    if nbytes >= stream_bytes // 2 and tilecore_hot_streams(dst, nbytes, stream_bytes, begin):
-        return UNCACHED
-    return CACHED
-
 
 cdef int choose_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted,
                         bint references) except -1:
@@ -282,13 +259,13 @@ cdef void choose_options_without_gil(WriteOptions *options, Py_ssize_t nbytes, i
         options.threads = default_threads() if nbytes >= TILECORE_THREAD_BYTES else 1
 
 
-cdef int choose_threads(const tilecore_job *job, int kind, Py_ssize_t nbytes, const WriteOptions *options,
-                        tilecore_record **record) noexcept nogil:
+cdef int choose_threads(const tilecore_job *job, int kind, Stores stores, Py_ssize_t nbytes,
+                        const WriteOptions *options, tilecore_record **record) noexcept nogil:
     """Return how many threads write what is left of a job of `nbytes`, and count the job in its record.
 
     Two threads need TILECORE_THREAD_BYTES in all; three and more need TILECORE_BYTES_A_THREAD each. The default is one
     thread if the call writes little into new memory, or if that was faster in earlier jobs of this kind and size
-    (learn.h). Sets `record` to the record of such jobs, or to NULL if there was no choice.
+    (learn_threads.h). Sets `record` to the record of such jobs, or to NULL if there was no choice.
     """
     cdef Py_ssize_t iterations = job.last - job.first, left = iterations * job.each
     cdef Py_ssize_t by_size = max(left // TILECORE_BYTES_A_THREAD, 2 if left >= TILECORE_THREAD_BYTES else 1)
@@ -298,7 +275,7 @@ cdef int choose_threads(const tilecore_job *job, int kind, Py_ssize_t nbytes, co
         return threads
     if not options.prefaulted and options.nbytes < TILECORE_NEW_THREAD_BYTES:
         return 1
-    record[0] = tilecore_find_record(kind if options.prefaulted else TILECORE_TASK_KINDS + kind, nbytes)
+    record[0] = tilecore_find_record(kind, not options.prefaulted, stores == PAST_CACHES, nbytes)
     return 1 if tilecore_begin_job(record[0]) else threads
 
 

@@ -1,0 +1,33 @@
+"""Decides by which stores an output is written: once for each nest, and for each region that bands write.
+
+Panels and blocks are told the answer, and none changes it. The bounds are the processor's: see tilecore_processors in
+kernels.c. What earlier calls have learnt about hot outputs stands in learn_stores.h.
+"""
+
+from tilecore._core.write.processor cimport aliased_bytes, cached_bytes, stream_bytes
+
+
+cdef extern from "kernels/learn_stores.h" nogil:  # this module holds what is learnt
+    bint tilecore_hot_streams(const char *dst, Py_ssize_t nbytes, Py_ssize_t bound, long long *begin)
+    void tilecore_note_written(const char *dst, Py_ssize_t nbytes, bint streams, long long begin)
+
+
+cdef Stores choose_stores(const char *dst, Py_ssize_t nbytes, bint prefaulted, bint rows_alias,
+                          long long *begin) noexcept nogil:
+    """Return the stores for `nbytes` of output at `dst`, and set `begin` for note_written.
+
+    The system clears a page of new memory at its first touch, and so brings it into the cache: ordinary stores follow,
+    in the output's order if it is more than the caches hold. `prefaulted`: the memory is not new. `rows_alias`: rows of
+    the output lie whole pages apart.
+    """
+    begin[0] = 0
+    if not prefaulted:
+        return ORDINARY if nbytes < cached_bytes else IN_ORDER
+    if nbytes >= stream_bytes // 2 and tilecore_hot_streams(dst, nbytes, stream_bytes, begin):
+        return PAST_CACHES
+    return PAST_CACHES if rows_alias and nbytes >= aliased_bytes else ORDINARY
+
+
+cdef void note_written(const char *dst, Py_ssize_t nbytes, Stores stores, long long begin) noexcept nogil:
+    """After the output was written: later calls learn from it."""
+    tilecore_note_written(dst, nbytes, stores == PAST_CACHES, begin)
