@@ -100,6 +100,10 @@ cdef object lock = object()  # not `in_force`: a method of a dict that is locked
 
 
 cdef install(vectorcallfunc function):
+    own = getattr(tile_by_numpy, "__self__", None)
+    latest = vars(sys.modules.get("numpy", numpy)).get("tile")
+    if type(latest) is type(own) and latest is not own:
+        raise RuntimeError("numpy.tile cannot be replaced: NumPy's module was reloaded")
     token = object()
     with cython.critical_section(lock):
         in_force[token] = <size_t>function
