@@ -91,13 +91,16 @@ def parser() -> Parser:
 def start_program(arguments: argparse.Namespace) -> None:
     given = {"-m": arguments.module, "-c": arguments.code, "": arguments.program}
     program = next((option, text) for option, text in given.items() if text is not None)
-    if "json" in arguments:
-        from tilecore._cli.profile import profile, try_to_write
+    from tilecore._cli.run import profile, run
 
-        profile(*program, arguments.rest, "" if arguments.json is None else try_to_write(arguments.json))
-    from tilecore._cli.run import run
+    if "json" not in arguments:
+        run(*program, arguments.rest)
+    path = ""
+    if arguments.json is not None:
+        from tilecore._cli.files import try_to_write
 
-    run(*program, arguments.rest)
+        path = try_to_write(arguments.json)
+    profile(*program, arguments.rest, path)
 
 
 def read_integers(text: str) -> tuple[int, ...]:

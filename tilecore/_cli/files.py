@@ -184,6 +184,13 @@ def open_output(path: str, nbytes: int, force: bool) -> Iterator[int]:
             os.unlink(temporary)
 
 
+def try_to_write(path: str) -> str:
+    """The absolute path. An error of writing there is raised now, and not after the program."""
+    with suppress(EOFError), open_output(path, 0, force=True):
+        raise EOFError  # so nothing is written
+    return path if path == STANDARD_STREAM else os.path.abspath(path)
+
+
 @contextmanager
 def naming(path: str) -> Iterator[None]:
     """Errors name the file or folder that the user knows."""
