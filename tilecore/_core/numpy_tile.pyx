@@ -197,7 +197,8 @@ cdef class replace_numpy_tile:
     Raises
     ------
     RuntimeError
-        If a restored replacement is entered again, or if Python does not call `numpy.tile` by a pointer.
+        If a restored replacement is entered again, if Python does not call `numpy.tile` by a pointer, or if NumPy's
+        module was reloaded.
 
     Notes
     -----

@@ -1,7 +1,7 @@
 """Each Python that `tilecore run` starts executes this at its start, and so do its child processes.
 
 This folder is first in their PYTHONPATH. Once such a Python has imported NumPy, it imports tilecore, and `numpy.tile`
-is replaced. Until then nothing else is imported. A Python without tilecore stays as it is, Python 2 too.
+is replaced. Until then nothing else is imported. A child without tilecore stays as it is, Python 2 too.
 """
 
 # mypy: ignore-errors
