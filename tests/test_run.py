@@ -269,7 +269,7 @@ def test_a_folder_that_pythonpath_cannot_name(tmp_path):
     (tmp_path / "a:b" / "tilecore").symlink_to(os.path.dirname(tilecore.__file__))
     show = "import os; print(os.environ.get('PYTHONPATH'))"
     code, out, err = ran(tmp_path / "a:b", "-m", "tilecore", "run", "-c", show)
-    assert (code, out) == (0, f"{os.environ.get('PYTHONPATH')}\n") and " has a : in it, so PYTHONPATH cannot " in err
+    assert (code, out) == (0, f"{os.environ.get('PYTHONPATH')}\n") and ": PYTHONPATH cannot name " in err
 
 
 @pytest.mark.parametrize("first", ["numpy", "tilecore"])

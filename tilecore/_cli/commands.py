@@ -93,14 +93,10 @@ def start_program(arguments: argparse.Namespace) -> None:
     program = next((option, text) for option, text in given.items() if text is not None)
     from tilecore._cli.run import profile, run
 
-    if "json" not in arguments:
-        run(*program, arguments.rest)
-    path = ""
-    if arguments.json is not None:
-        from tilecore._cli.files import try_to_write
-
-        path = try_to_write(arguments.json)
-    profile(*program, arguments.rest, path)
+    if "json" in arguments:
+        path = "" if arguments.json is None else import_module("tilecore._cli.files").try_to_write(arguments.json)
+        profile(*program, arguments.rest, path)
+    run(*program, arguments.rest)
 
 
 def read_integers(text: str) -> tuple[int, ...]:

@@ -34,11 +34,9 @@ def profile(option: str, name: str, arguments: Sequence[str], path: str) -> NoRe
 
 def refusal() -> str:
     """Why a program cannot be started with tilecore, or an empty text."""
-    why = ""
+    why = f"PYTHONPATH cannot name {SITE}, because of the {os.pathsep}" if os.pathsep in SITE else ""
     if sys.flags.ignore_environment or sys.flags.no_site:
         why = "Python's options -E, -I and -S exclude it"
-    elif os.pathsep in SITE:
-        why = f"{SITE} has a {os.pathsep} in it, so PYTHONPATH cannot name it"
     return why and f"numpy.tile cannot be replaced: {why}"
 
 

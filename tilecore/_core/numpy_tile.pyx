@@ -43,7 +43,7 @@ cdef extern from "Python.h":
 
 # In C variables, because Python clears the module's names at exit.
 cdef object is_finalizing = sys.is_finalizing
-cdef object tilecore_tile = tile, tile_by_numpy = numpy_tile
+cdef object tilecore_tile = tile, tile_by_numpy = numpy_tile, tile_object = getattr(numpy_tile, "__self__", None)
 cdef object memmap = numpy.memmap, ndarrays = numpy.ndarray.__array_function__
 
 
@@ -100,9 +100,8 @@ cdef object lock = object()  # not `in_force`: a method of a dict that is locked
 
 
 cdef install(vectorcallfunc function):
-    own = getattr(tile_by_numpy, "__self__", None)
     latest = vars(sys.modules.get("numpy", numpy)).get("tile")
-    if type(latest) is type(own) and latest is not own:
+    if type(latest) is type(tile_object) and latest is not tile_object:
         raise RuntimeError("numpy.tile cannot be replaced: NumPy's module was reloaded")
     token = object()
     with cython.critical_section(lock):

@@ -34,7 +34,7 @@ class AfterImports:
                 if name == "tilecore":
                     if self in sys.meta_path:
                         sys.meta_path.remove(self)
-                    replace()
+                    replace(module)
                 elif "tilecore" not in sys.modules:  # else the program imports tilecore, which imports NumPy
                     import_tilecore()
 
@@ -51,8 +51,7 @@ def import_tilecore():
             refuse(error)
 
 
-def replace():
-    tilecore = sys.modules["tilecore"]
+def replace(tilecore):
     try:
         if "_replacement" not in vars(tilecore):  # else `loader` has called another Loader
             vars(tilecore)["_replacement"] = tilecore.replace_numpy_tile()  # for as long as the module lives
@@ -68,19 +67,16 @@ def refuse(error):
     name = str(last.tb_frame.f_globals.get("__name__")).partition(".")[0]
     if name not in ("numpy", "tilecore", "sitecustomize", "importlib", "_frozen_importlib"):
         raise error
-    tell("%s; the program runs with NumPy's own" % error)  # noqa: UP031
-
-
-def tell(text):
     if sys.stderr:
-        sys.stderr.write("tilecore: %s\n" % text)  # noqa: UP031
+        sys.stderr.write("tilecore: %s; the program runs with NumPy's own\n" % error)  # noqa: UP031
 
 
 if "TILECORE_PROFILE" in os.environ:
     try:
         from tilecore._cli.profile import begin
     except Exception as error:
-        tell(error)
+        if sys.stderr:
+            sys.stderr.write("tilecore: %s\n" % error)  # noqa: UP031
         os._exit(2)
     begin(os.environ.pop("TILECORE_PROFILE"))
 elif sys.version_info >= (3, 11):  # noqa: UP036
