@@ -10,6 +10,7 @@ from contextlib import suppress
 from io import BytesIO, StringIO, TextIOWrapper
 from math import inf
 from pathlib import Path
+from traceback import extract_tb
 from types import SimpleNamespace
 from unittest import mock
 
@@ -61,6 +62,8 @@ def test_the_program_gets_numpys_own(measured):
         with pytest.raises(theirs.type) as passed:
             np.tile(*given, **named)
         assert str(passed.value) == str(theirs.value)
+        traces = [[frame.name for frame in extract_tb(error.tb)] for error in (passed, theirs)]
+        assert traces[0][2:] == traces[1][2:] and traces[0][1] == "tilecore._core.numpy_tile.measure"
     assert np.tile(x, (n for n in (2, 2))).shape == (4, 6)  # an iterator has its items once
     site = max(measured.sites.values(), key=lambda site: site.returned)
     assert (site.calls, site.pairs, module.local.inside) == (4, 3, False)
@@ -202,7 +205,7 @@ def test_a_result_lives_as_long_as_numpys(measured, monkeypatch):
     (np.zeros((1, 200)), (100, 1), 9, "slower with tilecore; every repeated axis has length 1", table.FEW),
     (np.zeros((1, 200)), (60, 1), 0, "", 1),  # small results are tiled faster than they are broadcast
     (np.zeros((200, 1)), (1, 100), 0, "", 1),  # neither short nor long
-    (np.zeros((9999, 1)), (1, 3), 0, "keep the tiling", 1),
+    (np.zeros((9999, 1)), (1, 3), 0, "for arithmetic, keep the tiling", 1),
     *[(x, 3, 9, "slower with tilecore; keep numpy.tile", table.FEW) for x in (np.zeros((9999, 1)), np.zeros(4))],
     (np.zeros(4), 3, 9, "", table.FEW - 1), (np.zeros(4), True, 0, "tilecore refuses this: tile: reps must be", 1),
     (np.zeros(4), 2**10, 0, "much memory: tile_mapped", 1), (np.zeros(4), -1, 0, "every call raised an error", 2),

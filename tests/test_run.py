@@ -7,16 +7,22 @@ import re
 import shutil
 import subprocess
 import sys
+import venv
 import zipfile
+from pathlib import Path
 from shlex import split
 
+import numpy
 import pytest
 
 import tilecore
 
 pytestmark = pytest.mark.process
 
-SEES = "import sys; print(sys.argv, sys.path, sys.flags, __file__, __spec__ and __spec__.name, sorted(globals()))"
+SEES = """
+import sys; print(sys.argv, sys.path, sys.flags, sys.warnoptions, sys._xoptions, __file__, __spec__ and __spec__.name)
+print(sorted(globals()))
+"""
 INPUT = "import sys; print(sys.argv, sys.path[:1], __name__, __loader__); 1 / 0"
 LATE = """
 import importlib.util as util, sys
@@ -62,8 +68,8 @@ def written(folder, files):
                 archive.writestr("__main__.py", text)
 
 
-def ran(folder, *command):
-    command = [sys.executable, *command]
+def ran(folder, *command, python=sys.executable):
+    command = [python, *command]
     done = subprocess.run(command, cwd=folder, input=INPUT, capture_output=True, text=True, timeout=120, check=False)
     return done.returncode, done.stdout, done.stderr
 
@@ -75,6 +81,15 @@ def test_as_python_runs_it(name, tmp_path):
     written(tmp_path, files)
     run = ran(tmp_path, *split(own), "-m", "tilecore", "run", *split(options))
     assert run == ran(tmp_path, *split(own), *split(options))
+
+
+@pytest.mark.parametrize("command, own", [
+    ("-Xtracemalloc start.py", "-Xtracemalloc"), ("-uX dev -Wm start.py", "-uX dev -Wm"), ("-OOmtilecore", "-OO"),
+    ("-BOc 'from tilecore.__main__ import main; main()'", "-BO"), ("-m trace -T --module tilecore", ""),
+])  # fmt: skip
+def test_pythons_options_end_where_it_ends_them(command, own, tmp_path):
+    written(tmp_path, {"script.py": SEES, "start.py": "from tilecore.__main__ import main; main()"})
+    assert ran(tmp_path, *split(command), "run", "script.py", "-m") == ran(tmp_path, *split(own), "script.py", "-m")
 
 
 @pytest.mark.parametrize("command, options, text", [
@@ -146,6 +161,44 @@ def test_a_program_with_a_finder_of_modules(arguments, tmp_path):
     assert ran(tmp_path, "-m", "tilecore", "run", "-c", FINDERS, *split(arguments)) == (0, "True\n", "")
 
 
+SHARED = """
+import importlib.util, sys
+from importlib.machinery import PathFinder
+class Finder:  # and the loader of all modules
+    __slots__, loaders = (), {}
+    def find_spec(self, name, path=None, target=None):
+        if spec := PathFinder.find_spec(name, path): self.loaders[name], spec.loader = spec.loader, self
+        return spec
+    def create_module(self, spec): return self.loaders[spec.name].create_module(spec)
+    def exec_module(self, module): self.loaders[module.__name__].exec_module(module)
+sys.meta_path.insert(1, Finder())
+found = importlib.util.find_spec("numpy").loader.loaders
+import colorsys; print("numpy" in sys.modules)
+import numpy; print(numpy.tile(numpy.zeros((2, 2)), 2).flags.owndata, numpy.__spec__.loader.loaders is found)
+"""
+
+
+def test_a_loader_of_all_modules(tmp_path):
+    assert ran(tmp_path, "-m", "tilecore", "run", "-c", SHARED) == (0, "False\nTrue True\n", "")
+
+
+RAISES = """
+import linecache, sys
+def handler(frame, event, _):  # of a signal that comes before this line
+    if event == "line" and sys.argv[1] in linecache.getline(frame.f_code.co_filename, frame.f_lineno):
+        raise RuntimeError("time is up")
+    return handler if frame.f_code.co_filename.endswith("sitecustomize.py") else None
+sys.settrace(handler)
+try: import numpy
+except RuntimeError as error: print(error)
+"""
+
+
+@pytest.mark.parametrize("line", ["import tilecore", "replace_numpy_tile()"])
+def test_what_a_signal_handler_raises_is_the_programs(line, tmp_path):
+    assert ran(tmp_path, "-m", "tilecore", "run", "-c", RAISES, line) == (0, "time is up\n", "")
+
+
 def test_a_program_with_a_numpy_of_its_own(tmp_path):
     written(tmp_path, {"numpy.py": "x = 1", "script.py": "import numpy; print(numpy.x)"})
     code, out, err = ran(tmp_path.parent, "-m", "tilecore", "run", str(tmp_path / "script.py"))
@@ -161,6 +214,21 @@ def test_an_older_python_stays_as_it_is(name, tmp_path):
     plain, ours = ({**os.environ, "PYTHONPATH": os.pathsep.join(value)} for value in (paths[1:], paths))
     ends = [subprocess.run(command, env=env, capture_output=True, check=False) for env in (plain, ours)]
     assert vars(ends[0]) == vars(ends[1])
+
+
+RELOADS = """
+import importlib, os, sys
+sys.path.remove(os.path.dirname(__file__))
+importlib.reload(sys.modules["sitecustomize"])
+"""
+
+
+def test_an_agent_that_reloads_sitecustomize(tmp_path, monkeypatch):
+    written(tmp_path, {"sitecustomize.py": RELOADS})
+    paths = [str(tmp_path), os.path.join(os.path.dirname(tilecore.__file__), "_cli", "site")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    code = "import numpy, sys; print(numpy.tile(numpy.zeros((2, 2)), 2).flags.owndata, 'sitecustomize' in sys.modules)"
+    assert ran(tmp_path, "-c", code) == (0, "True False\n", "")
 
 
 OTHER = """
@@ -181,6 +249,44 @@ def test_where_nothing_can_be_replaced(tmp_path):
     why = "tilecore: numpy.tile cannot be replaced: Python's options -E, -I and -S exclude it"
     ends = [ran(tmp_path, "-E", "-m", "tilecore", command, "-c", "print(1)") for command in ("run", "profile")]
     assert ends == [(0, "1\n", f"{why}; the program runs with NumPy's own\n"), (2, "", f"{why}\n")]
+
+
+def test_an_archive_whose_modules_the_program_lacks(tmp_path):
+    """Such archives extend sys.path, and then start the command."""
+    venv.create(tmp_path / "env", symlinks=os.name == "posix")
+    python = tmp_path / "env" / ("bin/python" if os.name == "posix" else "Scripts/python.exe")
+    own = {str(Path(module.__file__).parent.parent) for module in (numpy, tilecore)}
+    start = f"import sys; sys.path += {own}; from tilecore.__main__ import main; sys.exit(main())"
+    written(tmp_path, {"app.py": start, "program/numpy.py": "", "program/script.py": "import numpy"})
+    ends = [ran(tmp_path, "app.py", name, "program/script.py", python=python) for name in ("run", "profile")]
+    why = "tilecore: No module named 'tilecore'"
+    assert ends == [(0, "", f"{why}; the program runs with NumPy's own\n"), (2, "", f"{why}\n")]
+
+
+@pytest.mark.skipif(os.pathsep != ":", reason="no folder has this name")
+def test_a_folder_that_pythonpath_cannot_name(tmp_path):
+    (tmp_path / "a:b").mkdir()
+    (tmp_path / "a:b" / "tilecore").symlink_to(os.path.dirname(tilecore.__file__))
+    show = "import os; print(os.environ.get('PYTHONPATH'))"
+    code, out, err = ran(tmp_path / "a:b", "-m", "tilecore", "run", "-c", show)
+    assert (code, out) == (0, f"{os.environ.get('PYTHONPATH')}\n") and ": PYTHONPATH cannot name " in err
+
+
+@pytest.mark.parametrize("first", ["numpy", "tilecore"])
+def test_numpys_module_reloaded_before(first, tmp_path):
+    """There is another `numpy.tile` then."""
+    code = f"""
+import {first}, importlib, numpy, warnings
+warnings.simplefilter("ignore")
+importlib.reload(numpy.lib._shape_base_impl)
+if {first!r} == "tilecore": importlib.reload(numpy)
+import tilecore
+for block in (tilecore.replace_numpy_tile, tilecore.profile().__enter__):
+    try: block()
+    except RuntimeError as error: print(error)
+"""
+    why = "numpy.tile cannot be replaced: NumPy's module was reloaded\n"
+    assert ran(tmp_path, "-c", code) == (0, why * 2, "")
 
 
 REPLACED_IN_WORKERS = """

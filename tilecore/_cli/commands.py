@@ -91,12 +91,11 @@ def parser() -> Parser:
 def start_program(arguments: argparse.Namespace) -> None:
     given = {"-m": arguments.module, "-c": arguments.code, "": arguments.program}
     program = next((option, text) for option, text in given.items() if text is not None)
+    from tilecore._cli.run import profile, run
+
     if "json" in arguments:
-        from tilecore._cli.profile import profile, try_to_write
-
-        profile(*program, arguments.rest, "" if arguments.json is None else try_to_write(arguments.json))
-    from tilecore._cli.run import run
-
+        path = "" if arguments.json is None else import_module("tilecore._cli.files").try_to_write(arguments.json)
+        profile(*program, arguments.rest, path)
     run(*program, arguments.rest)
 
 

@@ -145,6 +145,8 @@ def map_array(path: str, name: str) -> NDArray[Any]:
     except Exception as error:  # NumPy and Python's parser raise errors of eight types about a malformed header
         # NumPy's advice follows, for its own functions. The header may be in the text, and a MemoryError has none.
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
+        if reason.startswith("EOF"):
+            reason = f"it ends after {os.path.getsize(path)} bytes, within its header"
         if "got b'PK" in reason:
             reason = "an .npz archive is not supported; extract it by unzip"
         raise ValueError(f"{name}: cannot be read as a .npy file: {reason}") from None
@@ -180,6 +182,13 @@ def open_output(path: str, nbytes: int, force: bool) -> Iterator[int]:
     finally:
         with suppress(OSError):  # it may not exist, for many reasons; the first error is the one to show
             os.unlink(temporary)
+
+
+def try_to_write(path: str) -> str:
+    """The absolute path. An error of writing there is raised now, and not after the program."""
+    with suppress(EOFError), open_output(path, 0, force=True):
+        raise EOFError  # so nothing is written
+    return path if path == STANDARD_STREAM else os.path.abspath(path)
 
 
 @contextmanager

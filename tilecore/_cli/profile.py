@@ -1,31 +1,15 @@
-"""`tilecore profile`: runs a program as `tilecore run` does, with its calls of `numpy.tile` measured."""
+"""`tilecore profile`, in the process of the program: its calls of `numpy.tile` are measured."""
 
 import atexit
 import json
 import os
 import sys
-from collections.abc import Sequence
 from contextlib import redirect_stdout, suppress
-from typing import NoReturn
 
-from tilecore._cli.files import STANDARD_STREAM, open_output, write_all
-from tilecore._cli.run import refusal, start
+from tilecore._cli.files import open_output, write_all
 from tilecore._core.numpy_tile import ProfileBlock
 from tilecore._profile.measure import Profile
 from tilecore._profile.process import print_text
-
-
-def try_to_write(path: str) -> str:
-    """The absolute path. An error of writing there is raised now, and not after the program."""
-    with suppress(EOFError), open_output(path, 0, force=True):
-        raise EOFError  # so nothing is written
-    return path if path == STANDARD_STREAM else os.path.abspath(path)
-
-
-def profile(option: str, name: str, arguments: Sequence[str], path: str) -> NoReturn:
-    if why := refusal():
-        raise ValueError(why)
-    start(option, name, arguments, TILECORE_PROFILE=path)
 
 
 def begin(path: str) -> None:

@@ -13,30 +13,45 @@ from typing import NoReturn
 
 from tilecore._profile.process import print_text
 
+SITE = os.path.join(os.path.dirname(__file__), "site")
+# Python's own options, each with a NUL after it: flags; W or X and a value; at the end, flags in the word of -m or -c.
+OPTIONS = r"(?:(?:-[^-cmWX\0]+|-[^-cmWX\0]*[WX]\0?[^\0]*|--check-hash-based-pycs\0[^\0]*)\0)*(?:-[^-cmWX\0]+(?=[cm]))?"
+
 
 def run(option: str, name: str, arguments: Sequence[str]) -> NoReturn:
     if why := refusal():
         print_text(f"tilecore: {why}; the program runs with NumPy's own", sys.stderr)
-    start(option, name, arguments)
+        start(option, name, arguments)
+    start(option, name, arguments, TILECORE_RUN="")
+
+
+def profile(option: str, name: str, arguments: Sequence[str], path: str) -> NoReturn:
+    """The table is also written to `path`, unless that is empty."""
+    if why := refusal():
+        raise ValueError(why)
+    start(option, name, arguments, TILECORE_PROFILE=path)
 
 
 def refusal() -> str:
     """Why a program cannot be started with tilecore, or an empty text."""
-    ignored = sys.flags.ignore_environment or sys.flags.no_site
-    return "numpy.tile cannot be replaced: Python's options -E, -I and -S exclude it" if ignored else ""
+    why = f"PYTHONPATH cannot name {SITE}, because of the {os.pathsep}" if os.pathsep in SITE else ""
+    if sys.flags.ignore_environment or sys.flags.no_site:
+        why = "Python's options -E, -I and -S exclude it"
+    return why and f"numpy.tile cannot be replaced: {why}"
 
 
 def start(option: str, name: str, arguments: Sequence[str], **variables: str) -> NoReturn:
-    """Start the program in the place of this one, with Python's own options: a file, a module ("-m") or code ("-c")."""
+    """Start the program in the place of this one, with Python's own options: a file, a module ("-m") or code ("-c").
+
+    `variables` are for sitecustomize.py; without any, it is not executed.
+    """
     if not option and name != "-":
         os.stat(name)  # if there is no such file, this error is one line
-    options = sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv)]
-    if options and (ours := re.fullmatch("(-[A-Za-z]*)[mc]", options[-1])):  # of `python -m tilecore`
-        options[-1:] = [ours[1]] if len(ours[1]) > 1 else []
+    *options, flags = re.findall(OPTIONS, "".join(f"{word}\0" for word in sys.orig_argv[1:]))[0].split("\0")
     before = [option] if option else ["--"] if re.match("-.", name) else []
-    command = [sys.executable, *options, *before, name, *arguments]
-    paths = [os.path.join(os.path.dirname(__file__), "site"), os.environ.get("PYTHONPATH")]
-    variables["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    command = [sys.executable, *options, *filter(None, [flags]), *before, name, *arguments]
+    if variables:
+        variables["PYTHONPATH"] = os.pathsep.join(filter(None, [SITE, os.environ.get("PYTHONPATH")]))
     if os.name != "nt":
         os.execve(command[0], command, {**os.environ, **variables})
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the program's; on Windows it reaches both

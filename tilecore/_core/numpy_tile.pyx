@@ -47,8 +47,8 @@ cdef extern from "Python.h":
 
 # In C variables, because Python clears the module's names at exit.
 cdef object is_finalizing = sys.is_finalizing
-cdef object tilecore_tile = tile, tile_by_numpy = numpy_tile
-cdef object tile_without_dispatch = getattr(numpy.tile, "_implementation", None)  # NumPy's, for what it has converted
+cdef object tilecore_tile = tile, tile_by_numpy = numpy_tile, tile_object = getattr(numpy_tile, "__self__", None)
+cdef object tile_without_dispatch = getattr(tile_object, "_implementation", None)  # for what NumPy has converted
 cdef object memmap = numpy.memmap, ndarrays = numpy.ndarray.__array_function__, protocol = "__array_function__"
 
 
@@ -135,6 +135,9 @@ cdef object lock = object()  # not `in_force`: a method of a dict that is locked
 
 
 cdef install(vectorcallfunc function):
+    latest = vars(sys.modules.get("numpy", numpy)).get("tile")
+    if type(latest) is type(tile_object) and latest is not tile_object:
+        raise RuntimeError("numpy.tile cannot be replaced: NumPy's module was reloaded")
     token = object()
     with cython.critical_section(lock):
         in_force[token] = <size_t>function
@@ -228,7 +231,8 @@ cdef class replace_numpy_tile:
     Raises
     ------
     RuntimeError
-        If a restored replacement is entered again, or if Python does not call `numpy.tile` by a pointer.
+        If a restored replacement is entered again, if Python does not call `numpy.tile` by a pointer, or if NumPy's
+        module was reloaded.
 
     Notes
     -----

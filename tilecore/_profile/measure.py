@@ -44,7 +44,7 @@ BATCHED, BATCH = 2**17, 50e-6  # results of fewer bytes are timed in batches of 
 Pair: TypeAlias = tuple[Any, Any, float, float, Any, str]
 Place: TypeAlias = tuple[str, int, str]  # file, line, function
 VIEW = "every repeated axis has length 1: if the result is only read, broadcasting or tile_view copies nothing"
-SHORT = "keep the tiling: NumPy broadcasts slowly over so short a last axis"
+SHORT = "for arithmetic, keep the tiling: NumPy broadcasts slowly over so short a last axis"
 WIDE, NARROW = 2**10, 2**5  # bytes in NumPy's inner loop: from here on broadcasting is faster, and up to here tiling
 INPUTS = 1000  # counted at one place, at most
 
@@ -96,7 +96,7 @@ class Site:
             f"tilecore refuses this: {self.refusal}": self.refusal,
             "too short to matter: less than 1% of the whole time": self.seconds < 0.01 * whole,
             VIEW: self.inputs and self.inner_bytes >= WIDE and self.largest >= MIN_BYTES,
-            "cut after the call: tile_region makes only the part that is kept": is_cut(code),
+            "cut after the call: tile_region makes only what is kept, which pays if much is cut off": is_cut(code),
             "much memory: tile_mapped shares it between repeats, tile_region makes a part": self.largest >= LARGE,
             "one shape many times: a TilePlan, its batch, or out= is faster": repeated and self.largest <= PLANNED,
             "not measured: an array of another library, or too large to make twice": ours is None,
@@ -203,6 +203,12 @@ def tile(*args: Any, **kwargs: Any) -> Any:
         theirs = max(theirs - counted, 0.0)
         returned = True
         return result
+    except BaseException as error:
+        trace = error.__traceback__
+        while trace and str(trace.tb_frame.f_globals.get("__name__")).startswith("tilecore."):
+            trace = trace.tb_next
+        error.__traceback__ = trace  # as without a profile
+        raise
     finally:
         local.inside = False  # first: a signal handler may raise at each call
         with lock:

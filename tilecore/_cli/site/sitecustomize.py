@@ -1,7 +1,7 @@
 """Each Python that `tilecore run` starts executes this at its start, and so do its child processes.
 
 This folder is first in their PYTHONPATH. Once such a Python has imported NumPy, it imports tilecore, and `numpy.tile`
-is replaced. Until then nothing else is imported. A Python without tilecore stays as it is, Python 2 too.
+is replaced. Until then nothing else is imported. A child without tilecore stays as it is, Python 2 too.
 """
 
 # mypy: ignore-errors
@@ -10,6 +10,7 @@ import sys
 
 sys.path.remove(os.path.dirname(__file__))
 this = sys.modules.pop("sitecustomize")  # Python 2 empties a module that nothing holds
+is_program = os.environ.pop("TILECORE_RUN", None) is not None  # not one of its child processes
 
 
 class AfterImports:
@@ -23,48 +24,66 @@ class AfterImports:
         spec = next(filter(None, specs), None)
         loader = spec and spec.loader
 
-        def exec_module(module):
-            del loader.exec_module  # the method of its class is there again
-            loader.exec_module(module)
-            if name == "tilecore":
-                if self in sys.meta_path:
-                    sys.meta_path.remove(self)
-                replace()
-            elif "tilecore" not in sys.modules:  # else the program imports tilecore, which imports NumPy
-                import_tilecore()
+        class Loader:  # `loader` itself may serve other modules too, or take no attribute
+            def __getattr__(_, attribute):
+                return getattr(loader, attribute)
 
-        if hasattr(loader, "exec_module") and "exec_module" not in getattr(loader, "__dict__", ["exec_module"]):
-            loader.exec_module = exec_module
+            def exec_module(_, module):
+                spec.loader = module.__loader__ = loader
+                loader.exec_module(module)
+                if name == "tilecore":
+                    if self in sys.meta_path:
+                        sys.meta_path.remove(self)
+                    replace(module)
+                elif "tilecore" not in sys.modules:  # else the program imports tilecore, which imports NumPy
+                    import_tilecore()
+
+        if hasattr(loader, "exec_module"):
+            spec.loader = Loader()
         return spec
 
 
 def import_tilecore():
     try:
         import tilecore  # noqa: F401
-    except (AttributeError, ImportError, RuntimeError, ValueError) as error:  # a program's own `numpy`, for instance
-        if getattr(error, "name", "") != "tilecore":
+    except Exception as error:  # a program's own `numpy`, for instance
+        if is_program or getattr(error, "name", "") != "tilecore":
             refuse(error)
 
 
-def replace():
+def replace(tilecore):
     try:
-        tilecore = sys.modules["tilecore"]
-        vars(tilecore)["_replacement"] = tilecore.replace_numpy_tile()  # for as long as the module lives
+        if "_replacement" not in vars(tilecore):  # else `loader` has called another Loader
+            vars(tilecore)["_replacement"] = tilecore.replace_numpy_tile()  # for as long as the module lives
     except RuntimeError as error:
         refuse(error)
 
 
 def refuse(error):
+    """Tell why. What a signal handler raised is raised again: its traceback ends in code of the program."""
+    last = error.__traceback__
+    while last.tb_next:
+        last = last.tb_next
+    name = str(last.tb_frame.f_globals.get("__name__")).partition(".")[0]
+    if name not in ("numpy", "tilecore", "sitecustomize", "importlib", "_frozen_importlib"):
+        raise error
     if sys.stderr:
         sys.stderr.write("tilecore: %s; the program runs with NumPy's own\n" % error)  # noqa: UP031
 
 
 if "TILECORE_PROFILE" in os.environ:
-    from tilecore._cli.profile import begin
-
+    try:
+        from tilecore._cli.profile import begin
+    except Exception as error:
+        if sys.stderr:
+            sys.stderr.write("tilecore: %s\n" % error)  # noqa: UP031
+        os._exit(2)
     begin(os.environ.pop("TILECORE_PROFILE"))
 elif sys.version_info >= (3, 11):  # noqa: UP036
     sys.meta_path.insert(0, AfterImports())
     if "numpy" in sys.modules:
         import_tilecore()
-__import__("sitecustomize")  # the user's own; if there is none, Python ignores the error
+try:
+    __import__("sitecustomize")  # the user's own; if there is none, Python ignores the error
+finally:
+    sys.modules.setdefault("sitecustomize", this)  # `importlib.reload`, by another's sitecustomize, looks for it

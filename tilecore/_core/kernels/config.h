@@ -27,7 +27,10 @@
 #define TILECORE_MAX_THREADS 256
 
 /* What threads do: each has records of its own in learn_threads.h, and so has each with stores past the caches. */
-enum tilecore_task_kinds { TILECORE_BLOCKS, TILECORE_PANELS, TILECORE_ARRAYS, TILECORE_TASK_KINDS };
+enum tilecore_task_kinds { TILECORE_BLOCKS,
+                           TILECORE_PANELS,
+                           TILECORE_ARRAYS,
+                           TILECORE_TASK_KINDS };
 
 /* A call in the main thread checks for signals this often, and first after 5 ms, if it writes at least
  * TILECORE_CHECK_BYTES. It reads the clock after each chunk (workers.h), and after so many bytes of smaller parts.

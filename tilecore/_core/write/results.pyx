@@ -282,7 +282,8 @@ cdef int write_by_threads(Batch *batch) noexcept nogil:
     # From 4 times TILECORE_THREAD_BYTES on, threads write parts of each tiling without waiting long for each other.
     if batch.n_sources == 1 or batch.options.threads == 1 or batch.plan.nbytes >= 4 * TILECORE_THREAD_BYTES:
         return write_range(batch, 0, batch.n_sources, &batch.options)
-    return run_task(write_range_task, TILECORE_ARRAYS, ORDINARY, batch, batch.n_sources, batch.options.nbytes, &batch.options)
+    return run_task(write_range_task, TILECORE_ARRAYS, ORDINARY, batch, batch.n_sources, batch.options.nbytes,
+                    &batch.options)
 
 
 cdef void write_range_task(void *batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
