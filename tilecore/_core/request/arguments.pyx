@@ -82,7 +82,8 @@ cpdef read_array(value, argument="input", bint subok=False):
         else:
             array = numpy.asanyarray(value)
     except UNREADABLE as reason:
-        raise input_error(value, reason, argument) from reason
+        # Of a list the error says all that NumPy says.
+        raise input_error(value, reason, argument) from (None if type(value) in READ_DIRECTLY else reason)
     if subok and not isinstance(array, numpy.memmap):
         return array
     if is_masked(array):
