@@ -38,7 +38,9 @@ cdef cnp.ndarray read_plain(a, argument="input"):
     """`a` as a plain array, for functions that accept nothing else."""
     cdef cnp.ndarray array = read_plain_or_none(a, argument)
     if array is None:
-        raise RequestError(TypeError, f"must be a plain array, got {type(a).__name__}", argument)
+        why = "" if PyArray_Check(a) or is_foreign(a) else (
+            ", which reads as a subclass, for instance a masked array; tilecore.tile and tile_region take x[:]")
+        raise RequestError(TypeError, f"must be a plain array, got {type(a).__name__}{why}", argument)
     return array
 
 
