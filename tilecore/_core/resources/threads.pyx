@@ -1,6 +1,7 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """How many threads may write one large result; how many do: choose_threads, in tiling.pyx."""
 
+import inspect
 import os
 import re
 from contextlib import ContextDecorator
@@ -118,6 +119,12 @@ class num_threads(ContextDecorator):
 
     def __repr__(self):
         return f"tilecore.num_threads({self._count})"
+
+    def __call__(self, function):
+        for is_kind in inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction:
+            if is_kind(function):  # its call would end before its code runs
+                raise TypeError("num_threads: a generator or a coroutine cannot be decorated; use `with` inside it")
+        return super().__call__(function)
 
     def __enter__(self):
         by_context.set((*by_context.get(), self))
