@@ -49,7 +49,7 @@ cdef extern from "kernels/arena.h" nogil:
     void tilecore_arena_set_limit(Py_ssize_t limit)
     Py_ssize_t tilecore_arena_limit()
     Py_ssize_t tilecore_arena_idle()
-    int tilecore_arena_start()
+    int tilecore_arena_start(bint huge)
     bint tilecore_addresses_limited()
 
 
@@ -302,7 +302,7 @@ def release_memory():
     tilecore_arena_trim(0)
 
 
-if tilecore_arena_start():
+if tilecore_arena_start(os.environ.get("NUMPY_MADVISE_HUGEPAGE") != "0"):
     raise ImportError("tilecore: no memory to register what happens at fork()")
 
 # With vm.overcommit_memory = 2 the system counts addresses as memory.
