@@ -94,7 +94,7 @@ def set_num_threads(n):
 
 @cython.embedsignature(False)  # `help` would show it as text
 class num_threads(ContextDecorator):
-    """Let at most `n` threads write one result, within a ``with`` block.
+    """Let at most `n` threads write one result, within a ``with`` block or a decorated function.
 
     >>> import numpy, tilecore
     >>> with tilecore.num_threads(1):
@@ -109,6 +109,11 @@ class num_threads(ContextDecorator):
     ----------
     n : int
         At least 1; TypeError or ValueError as in `set_num_threads`.
+
+    Raises
+    ------
+    TypeError
+        If it decorates a generator or a coroutine, whose code runs after the call: use ``with`` inside it.
     """
 
     def num_threads(self, n):  # errors of missing and unknown arguments show this name
