@@ -7,7 +7,7 @@ long looked;              /* so many times at a run of bits */
 long long minute = 60000; /* its milliseconds */
 #include "kernels/arena.h"
 
-int start(void) { return tilecore_arena_start(); }
+int start(void) { return tilecore_arena_start(1); }
 char *take(ptrdiff_t bytes, int *prefaulted) { return tilecore_arena_alloc(bytes, prefaulted); }
 int give_back(char *data) { return tilecore_arena_free(data); }
 void trim(ptrdiff_t most) { tilecore_arena_trim(most); }

@@ -268,12 +268,6 @@ START = """
 MIB = 2**20
 x = numpy.ones(MIB, "u1")
 tilecore.set_recycle_limit(2**30)
-"""
-
-
-def test_huge_pages_are_not_filled_again(program):
-    """Else they took eight times the memory in 20 minutes. One mapping serves many results."""
-    program("""
 import re
 def advised(at):
     "Whether the system may fill huge pages; how many mappings there are; where the address's one ends."
@@ -282,6 +276,12 @@ def advised(at):
     for place, words in zip(flags[::2], flags[1::2]):
         begin, end = (int(word, 16) for word in place.split()[0].split("-"))
         if begin <= at < end: return "hg" in words.split(), len(flags) // 2, end
+"""
+
+
+def test_huge_pages_are_not_filled_again(program):
+    """Else they took eight times the memory in 20 minutes. One mapping serves many results."""
+    program("""
 y = tilecore.tile(x[:2**17], 1)
 at = y.ctypes.data
 before = advised(at)
@@ -301,6 +301,15 @@ tilecore.release_memory()
 tilecore.set_recycle_limit(100 * MIB)
 assert advised(tilecore.tile(x, 100).ctypes.data)[0] == huge
 """)
+
+
+def test_no_huge_pages_by_numpys_switch(program):
+    """Nor after memory went back, which lifts the advice against them."""
+    program("""
+at = tilecore.tile(x, 40).ctypes.data
+tilecore.release_memory()
+assert not advised(at)[0]
+""", NUMPY_MADVISE_HUGEPAGE="0")  # fmt: skip
 
 
 def test_generations_of_forks_leave_nothing_behind(program):

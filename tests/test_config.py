@@ -41,6 +41,19 @@ print(tilecore.get_recycle_limit())""")  # fmt: skip
     assert int(limit) == (0 if overcommit == "2" else most)
 
 
+@pytest.mark.parametrize("env", [{}, {"TILECORE_MAX_BYTES": "1G", "TILECORE_RECYCLE_BYTES": "3M"}], ids=str)
+def test_none_restores_the_defaults(env, program):
+    program("""
+for name in ("max_bytes", "recycle_limit"):
+    get, change = (getattr(tilecore, f"{verb}_{name}") for verb in ("get", "set"))
+    default = get()
+    change(5)
+    assert get() == 5
+    change(None)
+    assert get() == default
+""", **env)  # fmt: skip
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="read by CPUID, and elsewhere assumed")
 def test_the_last_cache_is_read(run):
     """A wrong size is not seen otherwise: large results are only written more slowly."""

@@ -55,6 +55,25 @@ def test_what_tile_takes(oracle):
         np.testing.assert_array_equal(tile(array, iter([2, 2])), oracle(array, (2, 2)))
 
 
+def test_a_lazy_array_in_another_object_stays_lazy(oracle):
+    """As in an xarray.DataArray."""
+    lazy, seen = recorded((2, 3), 2)
+
+    class Holder:
+        def __dask_graph__(self):
+            return lazy.__dask_graph__()
+
+        def to_dask_array(self):
+            return lazy
+
+        def __array__(self, *args, **keywords):
+            return lazy.compute()
+
+    result = tile(Holder(), (2, 2))
+    assert not seen
+    np.testing.assert_array_equal(result, oracle(np.ones((2, 3)), (2, 2)))
+
+
 def test_a_memory_mapped_file(tmp_path):
     x = np.memmap(tmp_path / "x", "i4", "w+", shape=3)
     x[:] = 1, 2, 3

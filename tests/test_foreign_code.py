@@ -131,7 +131,7 @@ def test_what_gives_a_subclass(base, tmp_path):
     own = type("Own", (base,), {"__array__": HasArray.__array__})()
     own.x = np.ma.array([[1, 2]], mask=[[1, 0]])
     assert tilecore.tile(own, 2).mask.tolist() == [[True, False] * 2]
-    with pytest.raises(TypeError, match="tile_region: a must be a plain array"):
+    with pytest.raises(TypeError, match="a must be a plain array, got Own, which reads as a subclass"):
         tilecore.tile_region(own, 2, (0, 0), (1, 1))
     with pytest.raises(TypeError, match="input of type Own gives a masked array of shape"):
         onnx.tile(own, [1, 2])

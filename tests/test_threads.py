@@ -51,6 +51,23 @@ def test_num_threads_decorates_functions():
     assert tilecore.get_num_threads() == before
 
 
+def test_num_threads_decorates_no_function_that_runs_later():
+    """The block would end before its code runs."""
+
+    def generator():
+        yield
+
+    async def coroutine():
+        pass
+
+    async def asynchronous_generator():
+        yield
+
+    for function in generator, coroutine, asynchronous_generator:
+        with pytest.raises(TypeError, match="^num_threads: .*; use `with` inside it$"):
+            tilecore.num_threads(1)(function)
+
+
 def test_num_threads_left_in_another_context():
     """An async generator that was broken off, say, is closed by the event loop in a context of its own."""
 
@@ -89,6 +106,7 @@ assert tilecore.get_num_threads() == before
     ("", {}, sys.maxsize, None),
     ("0::/a/b", {"a/cpu.max": "150000 100000"}, 2, None),
     ("0::/a", {"cpu.max": "max 100000", "a/memory.max": "4096"}, sys.maxsize, 4096),
+    ("0::/a", {"memory.max": "8192", "memory.high": "max", "a/memory.high": "4096"}, sys.maxsize, 4096),
     ("3:cpu,cpuacct:/x\n5:memory:/y", {
         "cpu/x/cpu.cfs_quota_us": "300000", "cpu/x/cpu.cfs_period_us": "100000", "cpu/cpu.cfs_quota_us": "-1",
         "cpu/cpu.cfs_period_us": "100000", "memory/y/memory.limit_in_bytes": "8192",

@@ -50,6 +50,7 @@ def test_reps_of_every_kind():
     (lambda x: tilecore.output_shape(x, 2), "but item 0 is of type ndarray; pass the array's shape; shape [["),
     (lambda x: tilecore.TilePlan(x[0], 2, "f4"), "but item 0 is of type float32; pass the array's shape; shape ["),
     (lambda x: tilecore.tile((2, 2), x), "item 0 is of type ndarray; are a and reps swapped?; input shape (2,)"),
+    (lambda x: tilecore.tile(2, x), "item 0 is of type ndarray; are a and reps swapped?; input shape ()"),
     (lambda x: tilecore.tile(x, 2, 3), "tile: out must be a NumPy array, got int; " + SEVERAL),
     (lambda x: tilecore.output_shape(-1, 2), ": shape must not be negative, got -1 for axis 0; shape -1, reps 2"),
     (lambda x: tilecore.tile(x, 1.5), "for a length); input shape (2, 3), dtype float32, reps 1.5"),

@@ -134,6 +134,8 @@ def test_errors_are_of_pytorch_kinds(name, needs):
 def test_errors_of_repeat_and_of_other_inputs():
     with pytest.raises(RuntimeError, match="Number of dimensions of repeat dims"):
         repeat(matrix(), 2)
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        repeat(torch.tensor(1))
     for wrong in ([1, 2], np.ones(2)):
         with pytest.raises(TypeError, match="^repeat: input must be a tensor, got (list|ndarray)$"):
             repeat(wrong, 2)

@@ -35,7 +35,7 @@ cdef object MISSING = object()
 cdef error_of_call(error, str name, a, cnp.ndarray array, reps, axis):
     """The error that the function `name` raises; `array` is `a` as an array, or None if it was not read."""
     argument = getattr(error, "argument", None)  # a MemoryError has none: see format_error
-    if argument == "repeats" and PyArray_Check(reps) and cnp.PyArray_NDIM(reps) > 1 and type(a) is tuple:
+    if argument == "repeats" and PyArray_Check(reps) and cnp.PyArray_NDIM(reps) > 1 and type(a) in (int, tuple):
         error.what += "; are a and reps swapped?"
     return format_error(error, name, a if PyArray_Check(a) else array, NAMES, reps=reps, axis=axis)
 

@@ -206,7 +206,7 @@ def as_shape(value: Any, argument: str, *, intervals: bool = False) -> Dims | No
     except TypeError as reason:  # a 0-d array has __iter__, but raises
         pass_on(reason)
         what = f"must be a tuple of dimensions, or None if unknown, got {type(value).__name__}"
-        raise RequestError(TypeError, what, argument) from reason
+        raise RequestError(TypeError, what, argument) from None
     return as_dims(items, argument, intervals)
 
 

@@ -22,6 +22,7 @@ import dask.array as da
 import numpy as np
 from dask import config
 from dask.array.core import normalize_chunks
+from dask.base import is_dask_collection
 from dask.layers import ArraySliceDep  # a chunk's slices; dask.array.from_array uses it too
 from dask.utils import parse_bytes
 from numpy.typing import ArrayLike, NDArray
@@ -63,7 +64,7 @@ def tile(
     Parameters
     ----------
     x : array_like or dask.array.Array
-        Of any shape and dtype. A Dask array stays lazy, and must have known chunk sizes.
+        Of any shape and dtype. A Dask array stays lazy, also in an `xarray.DataArray`, and must have known chunk sizes.
     reps : int or iterable of int
         As in `tilecore.tile`.
     chunks : optional
@@ -117,6 +118,8 @@ def tile(
 
 def check_input(x: Any) -> Any:
     """`x` as a Dask array of known chunks, or as a NumPy array."""
+    if is_dask_collection(x):  # such as an xarray.DataArray
+        x = da.asarray(x)
     if isinstance(x, da.Array):
         if any(isnan(n) for n in x.shape):
             what = f"has unknown chunk sizes, shape {x.shape}: call x.compute_chunk_sizes() first"

@@ -111,8 +111,8 @@ def repeat(input: Tensor, *repeats: int | Sequence[int]) -> Tensor:
     counts: Any = repeats[0] if len(repeats) == 1 and isinstance(repeats[0], (tuple, list)) else repeats
     if not hasattr(input, "__torch_function__"):  # the proxies of `torch.fx` have it too
         raise TypeError(f"repeat: input must be a tensor, got {type(input).__name__}")
-    if not isinstance(input, Tensor) or len(counts) < Tensor.dim(input):
-        return input.repeat(counts)  # its error says what is wrong
+    if not isinstance(input, Tensor) or not repeats or len(counts) < Tensor.dim(input):
+        return input.repeat(*repeats)  # its error says what is wrong
     return tiled(input, counts, Tensor.repeat)
 
 

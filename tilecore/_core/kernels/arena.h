@@ -1,6 +1,6 @@
 /* Recycled memory of results: what is freed is given to later results, of any size, with its pages.
  *
- *     tilecore_arena_start();            // once, before all else: the handlers of fork(). Returns an error, or 0
+ *     tilecore_arena_start(huge);        // once, before all else: the handlers of fork(). Returns an error, or 0
  *     tilecore_arena_set_limit(bytes);   // of idle memory, at any time; before the first call it is 0
  *     char *data = tilecore_arena_alloc(bytes, &prefaulted);    // bytes >= 1. NULL: the caller allocates as usual
  *     if (!tilecore_arena_free(data)) free(data);               // 0: it is not from here, and nothing was done
@@ -57,6 +57,7 @@ static struct {
     ptrdiff_t peak[2];     /* of `alive`, in the present and in the last period */
     long long freed;       /* when a result was last freed, in milliseconds */
     int watched;           /* whether there is a watcher; -1 if it must end, because of a fork() */
+    int huge;              /* whether to advise huge pages */
 } tilecore_arenas;
 
 static ptrdiff_t tilecore_arena_bytes(ptrdiff_t n) { return n * tilecore_arenas.granule; }
@@ -82,7 +83,7 @@ static tilecore_arena *tilecore_arena_new(ptrdiff_t n)
     a->begun = a->used.bits + words, a->paged = a->begun + words;
     a->used.size = words * TILECORE_WORD;
     tilecore_bitmap_set(&a->used, 0, a->used.size, 0);
-    tilecore_addresses_advise(a->base, words * word, 1);
+    if (tilecore_arenas.huge) tilecore_addresses_advise(a->base, words * word, 1);
     tilecore_arenas.n++;
     return a;
 }
@@ -120,7 +121,8 @@ static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
             const int empty = tilecore_bits_find(used, low, high, 1) == high &&
                               tilecore_bits_find(a->paged, low, high, 1) == high;
             if (empty || (low < from && from % TILECORE_WORD) || (end < high && end % TILECORE_WORD))
-                tilecore_addresses_advise(tilecore_arena_at(a, low), tilecore_arena_bytes(TILECORE_ADVISED), empty);
+                tilecore_addresses_advise(tilecore_arena_at(a, low), tilecore_arena_bytes(TILECORE_ADVISED),
+                                          empty && tilecore_arenas.huge);
         }
     }
 }
@@ -316,8 +318,9 @@ static void tilecore_arena_in_child(void)
     tilecore_release(&tilecore_arena_lock);
 }
 
-TILECORE_UNUSED static int tilecore_arena_start(void)
+TILECORE_UNUSED static int tilecore_arena_start(int huge)
 {
+    tilecore_arenas.huge = huge;
     tilecore_arena_new_change();
     return tilecore_at_fork(tilecore_arena_before_fork, tilecore_arena_in_parent, tilecore_arena_in_child);
 }
@@ -329,7 +332,7 @@ TILECORE_UNUSED static int tilecore_arena_start(void)
 #define tilecore_arena_capacity(data) ((void)(data), (ptrdiff_t)0)
 #define tilecore_arena_trim(limit) ((void)(limit))
 #define tilecore_arena_idle() 0
-#define tilecore_arena_start() 0
+#define tilecore_arena_start(huge) ((void)(huge), 0)
 
 #endif
 

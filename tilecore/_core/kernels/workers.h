@@ -127,9 +127,8 @@ static void tilecore_help(tilecore_job *job, const ptrdiff_t *stop)
 
 /* ---------------------------------------------------------------- the workers */
 
-/* A worker that wakes does not preempt its caller or other threads (SCHED_BATCH): otherwise it would write alone, while
- * its caller waits for another time slice. If all processors are busy it wakes late. But at the end of a time slice it
- * may still run instead of its caller, or lose its processor in the middle of a chunk: see learn_threads.h.
+/* If all processors are busy, a worker wakes late, or loses its processor in the middle of a chunk: see
+ * learn_threads.h. A policy by which it never preempts another thread (SCHED_BATCH) was no better.
  *
  * At exit nobody ends or joins workers: they end with the process, by exit() or a return from main(). */
 static tilecore_lock tilecore_workers_lock = TILECORE_LOCK_INIT;
@@ -151,12 +150,6 @@ static struct {
 static void tilecore_serve(void)
 {
     tilecore_job *job;
-#if defined(__linux__) /* not by sched_setscheduler(), which musl lacks */
-    struct sched_param none;
-    int policy;
-    if (!pthread_getschedparam(pthread_self(), &policy, &none) && policy == SCHED_OTHER)
-        pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
-#endif
     tilecore_acquire(&tilecore_workers_lock);
     while (!tilecore_workers.recalled) {
         if (!tilecore_workers.job || tilecore_workers.wanted == 0) {
@@ -178,7 +171,9 @@ static void tilecore_serve(void)
 
 /* Under the lock. Lets the workers run where the calling thread may, but not on the processor that it is on: a worker
  * that last ran there would wait there. In a virtual machine (KVM) Linux takes a processor that sleeps for a busy one,
- * and does not move the worker to it. `anew`: some workers still have their creator's mask. */
+ * and does not move the worker to it: calls of 13 and 26 MB after pauses of 3 ms take 1.15 to 1.4 times as long then. A
+ * filter of system calls may end the process here: see docs/threads.md. `anew`: some workers have their creator's mask.
+ */
 static void tilecore_move_workers(int anew)
 {
 #if defined(__linux__) && !defined(__ANDROID__) /* Android has no pthread_setaffinity_np */

@@ -39,7 +39,9 @@ cdef cnp.ndarray read_plain(a, argument="input"):
     """`a` as a plain array, for functions that accept nothing else."""
     cdef cnp.ndarray array = read_plain_or_none(a, argument)
     if array is None:
-        raise RequestError(TypeError, f"must be a plain array, got {type(a).__name__}", argument)
+        why = "" if PyArray_Check(a) or is_foreign(a) else (
+            ", which reads as a subclass, for instance a masked array; tilecore.tile and tile_region take x[:]")
+        raise RequestError(TypeError, f"must be a plain array, got {type(a).__name__}{why}", argument)
     return array
 
 
@@ -83,7 +85,8 @@ cpdef read_array(value, argument="input", bint subok=False):
         else:
             array = run(numpy.asanyarray, value)
     except UNREADABLE as reason:
-        raise input_error(value, reason, argument) from reason
+        # Of a list the error says all that NumPy says.
+        raise input_error(value, reason, argument) from (None if type(value) in READ_DIRECTLY else reason)
     if subok and not isinstance(array, numpy.memmap):
         return array
     if is_masked(array):

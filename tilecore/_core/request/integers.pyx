@@ -88,13 +88,15 @@ cdef read_index(value):
     return run(index, value)
 
 
-def read_count(name, n):
+# Errors are raised `from None`: what Python says of an object that is no integer adds nothing.
+
+def read_count(name, n, expected="an integer"):
     """`n` as an int of any size. A TypeError begins with the function's `name`."""
     try:
         return read_index(n)
     except TypeError as reason:
         pass_on(reason)
-        raise TypeError(f"{name}: expected an integer, got {short_repr(n)} of type {type(n).__name__}") from reason
+        raise TypeError(f"{name}: expected {expected}, got {short_repr(n)} of type {type(n).__name__}") from None
 
 
 cdef object BYTES = re.compile(r"\s*(\d{1,99})\s*(?:([KMGT])i?)?B?\s*", re.IGNORECASE | re.ASCII)
@@ -108,7 +110,7 @@ def read_bytes(name, n):
             raise ValueError(f"{name}: expected a number of bytes such as 1048576, 256M or 4G, got {short_repr(n)}")
         nbytes = int(match[1]) << 10 * " KMGT".index((match[2] or " ").upper())
         return min(nbytes, sys.maxsize)  # a limit above all addresses limits nothing
-    n = read_count(name, n)
+    n = read_count(name, n, "an integer, a text such as '4G', or None")
     if not 0 <= n <= sys.maxsize:
         raise ValueError(f"{name}: expected 0 to {sys.maxsize} bytes, got {short_repr(n)}")
     return n
@@ -129,10 +131,10 @@ def read_item(item, argument, position, hint=""):
         kind = type(item).__name__
         if isinstance(item, (list, tuple)) or getattr(item, "ndim", False):
             raise RequestError(ValueError, f"must be one-dimensional, but item {position} is of type {kind}{hint}",
-                               argument) from reason
+                               argument) from None
         hint = hint or float_hint(item, argument)
         raise RequestError(TypeError, f"must be integers, but item {position} is of type {kind}{hint}",
-                           argument) from reason
+                           argument) from None
 
 
 cdef str float_hint(value, argument):
@@ -166,7 +168,7 @@ cpdef list draw_integers(given, str argument):
                 pass_on(reason)
                 raise RequestError(TypeError, "must be an integer or a sequence of integers, "
                                    f"got {type(given).__name__}{hint or float_hint(given, argument)}",
-                                   argument) from reason
+                                   argument) from None
     for item in items:
         integers.append(item if PyLong_CheckExact(item) else read_item(item, argument, len(integers), hint))
         if len(integers) > MAX_RANK:
@@ -227,7 +229,7 @@ cdef int read_threads(threads) except -1:
         except TypeError as reason:
             pass_on(reason)
             raise RequestError(TypeError, f"must be an integer of at least 1 or None, got {short_repr(threads)} of "
-                               f"type {type(threads).__name__}", "threads") from reason
+                               f"type {type(threads).__name__}", "threads") from None
     if count < 1:
         raise RequestError(ValueError, f"must be at least 1, got {short_repr(count)}", "threads")
     return <int>min(count, TILECORE_MAX_THREADS)

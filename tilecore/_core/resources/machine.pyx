@@ -8,9 +8,12 @@ from libc.stdio cimport FILE, fclose, fopen, fread
 
 
 def physical_memory():
-    """The machine's memory in bytes, or the limit of the control group or of a 32-bit process if that is lower."""
-    files = control_files("memory.max", "memory", "memory.limit_in_bytes")
-    limits = [sys.maxsize, *(int(text[0]) for text in files if is_number(text[0]))]  # else "max"
+    """The machine's memory in bytes, or the limit of the control group or of a 32-bit process if that is lower.
+
+    Above `memory.high` Linux lets the group wait, and takes its pages away: it counts as a limit too.
+    """
+    unified = [control_files(name, "memory", "memory.limit_in_bytes") for name in ("memory.max", "memory.high")]
+    limits = [sys.maxsize, *(int(text[0]) for files in unified for text in files if is_number(text[0]))]  # else "max"
     if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()):  # Windows has no sysconf
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     return min(limit for limit in limits if limit > 0)

@@ -49,7 +49,7 @@ cdef extern from "kernels/arena.h" nogil:
     void tilecore_arena_set_limit(Py_ssize_t limit)
     Py_ssize_t tilecore_arena_limit()
     Py_ssize_t tilecore_arena_idle()
-    int tilecore_arena_start()
+    int tilecore_arena_start(bint huge)
     bint tilecore_addresses_limited()
 
 
@@ -182,30 +182,30 @@ def set_max_bytes(n, /):
     """Refuse to allocate results larger than `n` bytes.
 
     >>> import tilecore
-    >>> before = tilecore.get_max_bytes()
     >>> tilecore.set_max_bytes(1 << 20)
     >>> tilecore.tile([1, 2, 3], 10**6)         # doctest: +ELLIPSIS
     Traceback (most recent call last):
     MemoryError: tile: the result would take 24000000 bytes, more than the limit of 1048576 bytes, ...
-    >>> tilecore.set_max_bytes(before)
+    >>> tilecore.set_max_bytes(None)            # back to the default
 
     This guards against hostile or mistaken repeats: the error comes before anything is allocated. Results that
     are written into ``out=`` are not limited.
 
     Parameters
     ----------
-    n : int or str
-        Bytes, 0 or more; or a string with a suffix, such as ``"256M"`` or ``"4G"``.
+    n : int or str, or None
+        Bytes; or a string with a suffix, such as ``"256M"`` or ``"4G"``. 0 refuses every result that is not empty. None
+        restores the default: see `get_max_bytes`.
 
     Raises
     ------
     TypeError
-        If `n` is neither an integer nor a string.
+        If `n` is neither an integer nor a string nor None.
     ValueError
         If `n` is negative, does not fit 64 bits, or is a string that does not express a number of bytes.
     """
     global max_bytes
-    max_bytes = read_bytes("set_max_bytes", n)
+    max_bytes = default_max_bytes if n is None else read_bytes("set_max_bytes", n)
 
 
 cdef int check_size(Py_ssize_t nbytes, what="the result") except -1:
@@ -277,17 +277,17 @@ def set_recycle_limit(n, /):
 
     Parameters
     ----------
-    n : int or str
+    n : int or str, or None
         Bytes, 0 or more; or a string with a suffix, such as ``"256M"`` or ``"4G"``. The memory of larger results is
-        not kept. Idle memory beyond the limit is returned to the system at once.
+        not kept. Idle memory beyond the limit is returned to the system at once. None restores the default.
 
     Raises
     ------
     TypeError, ValueError
         As `set_max_bytes`.
     """
-    cdef Py_ssize_t limit = read_bytes("set_recycle_limit", n)
-    tilecore_atomic_store(&limit_forks, forks)
+    cdef Py_ssize_t limit = default_limit if n is None else read_bytes("set_recycle_limit", n)
+    tilecore_atomic_store(&limit_forks, -1 if n is None else forks)
     tilecore_arena_set_limit(limit)
 
 
@@ -302,13 +302,15 @@ def release_memory():
     tilecore_arena_trim(0)
 
 
-if tilecore_arena_start():
+if tilecore_arena_start(os.environ.get("NUMPY_MADVISE_HUGEPAGE") != "0"):
     raise ImportError("tilecore: no memory to register what happens at fork()")
 
 # With vm.overcommit_memory = 2 the system counts addresses as memory.
 cdef bint addresses_count = read_text("/proc/sys/vm/overcommit_memory").startswith("2")
 cdef Py_ssize_t memory = physical_memory()
 cdef Py_ssize_t default_limit = 0 if addresses_count else min(memory // 16, 1 << 30)
+cdef Py_ssize_t default_max_bytes = bytes_from_environment("TILECORE_MAX_BYTES", memory)
 
-tilecore_arena_set_limit(bytes_from_environment("TILECORE_RECYCLE_BYTES", default_limit))
-set_max_bytes(bytes_from_environment("TILECORE_MAX_BYTES", memory))
+default_limit = bytes_from_environment("TILECORE_RECYCLE_BYTES", default_limit)
+tilecore_arena_set_limit(default_limit)
+set_max_bytes(None)

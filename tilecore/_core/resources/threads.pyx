@@ -1,6 +1,7 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """How many threads may write one large result; how many do: choose_threads, in tiling.pyx."""
 
+import inspect
 import os
 import re
 from contextlib import ContextDecorator
@@ -93,7 +94,7 @@ def set_num_threads(n):
 
 @cython.embedsignature(False)  # `help` would show it as text
 class num_threads(ContextDecorator):
-    """Let at most `n` threads write one result, within a ``with`` block.
+    """Let at most `n` threads write one result, within a ``with`` block or a decorated function.
 
     >>> import numpy, tilecore
     >>> with tilecore.num_threads(1):
@@ -108,6 +109,11 @@ class num_threads(ContextDecorator):
     ----------
     n : int
         At least 1; TypeError or ValueError as in `set_num_threads`.
+
+    Raises
+    ------
+    TypeError
+        If it decorates a generator or a coroutine, whose code runs after the call: use ``with`` inside it.
     """
 
     def num_threads(self, n):  # errors of missing and unknown arguments show this name
@@ -118,6 +124,12 @@ class num_threads(ContextDecorator):
 
     def __repr__(self):
         return f"tilecore.num_threads({self._count})"
+
+    def __call__(self, function):
+        for is_kind in inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction:
+            if is_kind(function):  # its call would end before its code runs
+                raise TypeError("num_threads: a generator or a coroutine cannot be decorated; use `with` inside it")
+        return super().__call__(function)
 
     def __enter__(self):
         by_context.set((*by_context.get(), self))
