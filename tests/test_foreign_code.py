@@ -90,7 +90,7 @@ def test_objects_with_array_protocols(kind, oracle):
 
 
 def at_null(x):
-    """Libraries give no address of no bytes."""
+    """Libraries give no address of no bytes. NumPy reads that from 2.4 on."""
     thing = HasInterface(x)
     thing.__array_interface__ = x.__array_interface__ | {"data": (0, True)}
     return thing
@@ -100,7 +100,8 @@ def at_null(x):
 @pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3), (2, 3)])
 def test_views_without_a_byte(shape, dtype):
     x = np.zeros(shape, [("field", dtype)])["field"]  # an array of its own would have items of one byte
-    for kind in [HasArray, HasInterface] + [HasDLPack, memoryview] * (dtype == "f4") + [at_null] * (not x.size):
+    null = not x.size and np.lib.NumpyVersion(np.__version__) >= "2.4.0"
+    for kind in [HasArray, HasInterface] + [HasDLPack, memoryview] * (dtype == "f4") + [at_null] * null:
         for reps in (0, 2, (2, 1, 3)):
             np.testing.assert_array_equal(tilecore.tile(kind(x), reps), tilecore.tile(x, reps), strict=True)
 

@@ -4,12 +4,12 @@ import os
 from math import prod
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prelude import mapped, mappings
+from test_every_way import bfloat16
 
 import tilecore
 
@@ -72,7 +72,7 @@ def test_shared_or_an_ordinary_copy(shape, reps, dtype, oracle):
     st.lists(st.tuples(st.sampled_from([1, 2, 3, 5, 8]), st.integers(1, 6)), max_size=2),
     st.sampled_from([1, 3, 500, 512, 4096, 4097]),
     st.integers(1, 16),
-    st.sampled_from(["u1", "f4", "S7", "c16", "V6", ml_dtypes.bfloat16]),
+    st.sampled_from(["u1", "f4", "S7", "c16", "V6", bfloat16]),
     st.sampled_from(LAYOUTS),
 )
 def test_mapped_results_equal_those_of_tile(axes, extent, repeats, dtype, laid_out):

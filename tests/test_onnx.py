@@ -51,9 +51,11 @@ def test_strings_of_many_axes():
 
 def test_supported_types_are_the_schema():
     defs = pytest.importorskip("onnx.defs")
-    for opset, since in [(1, 1), (5, 1), (6, 6), (12, 6), (13, 13), (10**6, 13)]:
-        constraints = defs.get_schema("Tile", since, "").type_constraints
-        (types,) = [c.allowed_type_strs for c in constraints if c.type_param_str == "T"]
+    versions = {1: onnx.tile_1, 6: onnx.tile_6, 13: onnx.tile_13}
+    for opset in range(1, defs.onnx_opset_version() + 1):
+        schema = defs.get_schema("Tile", opset, "")
+        assert onnx.for_opset(opset) is versions.get(schema.since_version), f"Tile-{schema.since_version} of onnx"
+        (types,) = [c.allowed_type_strs for c in schema.type_constraints if c.type_param_str == "T"]
         assert onnx.supported_types(opset) == tuple(types)
 
 

@@ -29,6 +29,7 @@ def measured():
     return asked.called
 
 
+@pytest.mark.whole_process  # a block sees the calls of every thread
 def test_the_table_as_data():
     with (block := tilecore.profile()) as table:
         np.tile([1], 2)

@@ -238,7 +238,8 @@ sys.modules.pop("sitecustomize", None)
 sys.path.insert(0, os.path.join(os.path.dirname(importlib.util.find_spec("tilecore").origin), "_cli", "site"))
 os.environ.update({"PYTHONPATH": sys.path[0], **dict.fromkeys(sys.argv[1:], "")})
 try: import sitecustomize
-except ImportError: import tilecore; print(numpy.tile(1, 2), tilecore.tile(numpy.ma.array([1]), 2))
+except ImportError: pass    # some distributions' Pythons have one of their own
+import tilecore; print(numpy.tile(1, 2), tilecore.tile(numpy.ma.array([1]), 2))
 """
 
 

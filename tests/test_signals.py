@@ -1,7 +1,8 @@
 """Signals during a long call: a KeyboardInterrupt ends it, and a handler may call tilecore itself.
 
 No clock decides anything here: `interrupt_main` leaves a signal pending, for which Python looks before its next
-instruction. But C calls both it and the function after it (`operator.call`), so the first to look is tilecore.
+instruction. But C calls both it and the function after it (`operator.call`), so the first to look is tilecore. What is
+not yet written at that moment is known of one thread alone: while it has no processor, a worker may write all the rest.
 """
 
 import collections
@@ -76,9 +77,9 @@ def test_an_interrupt_ends_the_call_and_leaves_nothing_behind(name, out):
     call = CALLS[name] if name in CALLS else MAPPED[name](out)
     if name in CALLS:
         out[PART] = 7
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt), tilecore.num_threads(1):
             interrupted(call, out=out)
-        assert out[0, 0] == 1 and 7 in out[PART]  # begun, and not ended
+        assert out[0, 0] == 1 and (7 in out[PART] or "threads" in name)  # begun, and not ended
     gc.collect()
     tilecore.release_memory()
 
@@ -111,7 +112,8 @@ def test_an_interrupt_ends_a_batch_of_small_results(out):
     assert small[0, 0] == 1 and small[-1, 0] == 7
 
 
-def test_a_handler_may_tile(out):
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_handler_may_tile(threads, out):
     """The handler's call, in the midst of another: results of its own, recycled ones too."""
     seen = []
 
@@ -120,11 +122,11 @@ def test_a_handler_may_tile(out):
         del own
         again = tilecore.tile(np.full(MIB, 5, "u1"), (40, 1))
         tilecore.release_memory()
-        seen.append((7 in out[PART], (again == 5).all()))
+        seen.append((7 in out[PART] or threads > 1, (again == 5).all()))
 
     out[PART] = 7
     signal.signal(signal.SIGINT, handler)
-    assert interrupted(tilecore.tile, INPUT, (ROWS, 1), out) is out
+    assert interrupted(tilecore.tile, INPUT, (ROWS, 1), out, threads=threads) is out
     assert seen == [(True, True)]
     assert out.min() == out.max() == 1
     y = interrupted(tilecore.tile_mapped, out, (20, 1))

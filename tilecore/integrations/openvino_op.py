@@ -137,7 +137,8 @@ def _as_node(value: Any, position: int) -> Node | Output:
         array = read_array(value, "data")
         try:  # Constant(array) would read strings, and the other byte order, as they lie in memory
             return Constant(Tensor(array.astype(array.dtype.newbyteorder("="), "C", copy=False)))
-        except (RuntimeError, TypeError) as reason:  # NumPy's TypeError: a StringDType has no byte order
+        # OpenVINO 2025.0 raises an IndexError, NumPy a TypeError: a StringDType has no byte order.
+        except (IndexError, RuntimeError, TypeError) as reason:
             pass_on(reason)
             raise RequestError(TypeError, f"has dtype {array.dtype}, which OpenVINO lacks", "data") from reason
     repeats = as_repeats(value)
