@@ -16,7 +16,7 @@ static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows 
         return tilecore_choose_avx2(self, repeats, rows);
     if (rows * repeats > TILECORE_FEW && span > 192 && 8 % row == 0)
         return &tilecore_copies_kernel_avx512vbmi; /* words */
-    return tilecore_choose_permutation(self, repeats, rows);
+    return tilecore_choose_permutation(self, repeats, rows, 3);
 }
 
 #define tilecore_row_kernels_avx512amd tilecore_row_kernels_avx512vbmi
