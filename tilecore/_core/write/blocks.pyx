@@ -114,9 +114,9 @@ cdef void choose_rows(Blocks *blocks) noexcept nogil:
     if inner[1].src_step == 0 and inner[1].dst_step == inner[0].count:
         blocks.repeats = inner[1].count
         blocks.row_loop = 2 if n > 2 and inner[2].src_step != 0 else 0
-    elif (n > 2 and inner[1].count < inner[2].count
+    elif (n > 2 and inner[1].count < min(inner[2].count, 16)
             and (not blocks.dense or (inner[1].src_step != 0 and inner[2].src_step != 0))):
-        # Of two inner loops, the longer one is the better innermost loop: pixels rather than their three colours.
+        # Of a few steps and many, the many are the better innermost loop: pixels rather than their three colours.
         blocks.call_loop, blocks.row_loop = 1, 2
     else:
         blocks.row_loop = 1
