@@ -37,10 +37,25 @@ static void run_memcpy(const job *self, char *dst, const char *src)
         for (ptrdiff_t j = 0; j < self->repeats; j++, dst += row) memcpy(dst, src, row);
 }
 
-/* The bound: writes as much, reads nothing. */
+/* The bounds: they write as much, and read nothing. memset may be REP STOSB. */
 static void run_memset(const job *self, char *dst, const char *src)
 {
     memset(dst, *src, (size_t)(self->row * self->rows * self->repeats));
+}
+
+/* Aligned stores of the widest vectors, in a loop of the compiler's. */
+#if defined(__x86_64__)
+__attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+static void run_stores(const job *self, char *dst, const char *src)
+{
+    typedef char vector __attribute__((vector_size(64)));
+    char *const end = dst + self->row * self->rows * self->repeats;
+    vector v, *to = (vector *)(((uintptr_t)dst + 63) & ~(uintptr_t)63), *const last = (vector *)(end - 64);
+    memset(&v, *src, 64);
+    for (; dst < (char *)to && dst < end; dst++) *dst = *src;
+    for (; to <= last; to++) *(volatile vector *)to = v; /* not a call of memset */
+    for (dst = (char *)to; dst < end; dst++) *dst = *src;
 }
 
 static job *add(job *next, const char *set, const char *kernel, void (*run)(const job *, char *, const char *),
@@ -59,6 +74,7 @@ job *list_jobs(ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t rows, ptrdiff_t pitch
     const tilecore_set *const *set;
     job at = {.row = row, .repeats = repeats, .rows = rows, .pitch = pitch};
     job *list = add(add(NULL, "libc", "memset", run_memset, &at), "libc", "memcpy", run_memcpy, &at);
+    list = add(list, "libc", "stores", run_stores, &at);
     for (set = tilecore_sets; *set; set++) {
         const tilecore_set *const kernels = *set, *of;
         const tilecore_row_kernel *const *kernel;

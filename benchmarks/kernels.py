@@ -1,4 +1,4 @@
-"""The rate of each kernel of each instruction set, relative to memset and to the best other kernel.
+"""The rate of each kernel of each instruction set, relative to memset, to plain stores and to the best other kernel.
 
     python benchmarks/kernels.py [--full]
 
@@ -26,7 +26,8 @@ from timing import in_turn
 
 HERE = Path(__file__).parent
 COMPILER = os.environ.get("CC", "cc").split()
-BLOCK = 16 * 1024  # TILECORE_BLOCK_BYTES: the most that tilecore writes by one call of a kernel
+BLOCK = 16 * 1024  # TILECORE_BLOCK_BYTES: the most that tilecore repeats after it is written by one call of a kernel
+CHUNK = 128 * 1024  # the most that it writes by one call
 ROUNDS, LARGE_ROUNDS, LARGE_BYTES = 15, 7, 2**24
 SAMPLE_SECONDS = 0.0003  # the least that one sample lasts
 
@@ -53,7 +54,7 @@ def points(full: bool) -> list[Point]:
     """Rows of every kernel: dense, apart, and one hot block to many places, far more than a cache holds."""
     rows = [1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 17, 24, 31, 32, 33, 40, 48, 50, 63, 64, 65]
     rows += [80, 96, 100, 127, 128, 129, 192, 256, 400, 1000, 4096]
-    dense = product((BLOCK, 2**22) if full else (BLOCK,), rows, (2, 3, 5, 9, 16, 64, 256))
+    dense = product((BLOCK, CHUNK, 2**22) if full else (BLOCK, CHUNK), rows, (2, 3, 5, 7, 9, 16, 64, 256))
     found = [Point(row, n, nbytes // (row * n), row) for nbytes, row, n in dense if row * n <= nbytes]
     found += [Point(row, 1, BLOCK // row, pitch) for row in rows[::3] for pitch in (row + 1, 2 * row)]
     return found + [Point(BLOCK, mib * 2**20 // BLOCK, 1, BLOCK) for mib in ((64, 256) if full else (64,))]
@@ -107,7 +108,7 @@ def time_point(library: ctypes.CDLL, point: Point) -> list[tuple[str, str, bool,
         jobs.append((job.set.decode(), job.kernel.decode(), bool(job.chosen), call))
         dst[:] = 0
         call(1)
-        if jobs[-1][1] != "memset" and not np.array_equal(dst, wanted.ravel()):
+        if jobs[-1][1] not in ("memset", "stores") and not np.array_equal(dst, wanted.ravel()):
             raise AssertionError(f"wrong bytes by {jobs[-1]} at {point}")
         address = job.next
     rounds = LARGE_ROUNDS if point.nbytes >= LARGE_BYTES else ROUNDS
@@ -143,7 +144,8 @@ def report(run: Run, chosen: list[Key]) -> str:
 
     def best_other(key: Key) -> str:
         """The kernel of its set that would serve its rows if it did not exist, or memcpy."""
-        cases = {other.case for other in run.samples if other.group == key.group} - {key.case, "memset", "stream"}
+        cases = {other.case for other in run.samples if other.group == key.group}
+        cases -= {key.case, "memset", "stores", "stream"}
         return max(cases, key=lambda case: speed(run, key._replace(case=case), key.case))
 
     # stream is chosen by the size of the whole output, which is not known here.
@@ -151,12 +153,13 @@ def report(run: Run, chosen: list[Key]) -> str:
     others = {key: best_other(key) for key in keys}
     cells = []
     for key in keys:
-        for name, other in (("of memset", "memset"), ("over the best other", others[key])):
+        for name, other in (("of memset", "memset"), ("of stores", "stores"), ("over the best other", others[key])):
             cells.append(((key.kind, key.case), name, speed(run, key, other)))
     text = "### Speed of each kernel: median (least to most) over the points for which its set chooses it\n\n"
     text += pivot(["set", "kernel"], cells, spread)
-    text += "\n### The chosen kernel at each point, and its speed relative to memset's\n\n"
-    points = (((key.workload,), key.kind, f"{key.case} {speed(run, key, 'memset'):.2f}") for key in chosen)
+    text += "\n### The chosen kernel at each point, and its speed relative to memset's and to plain stores'\n\n"
+    bounds = {key: [f"{speed(run, key, bound):.2f}" for bound in ("memset", "stores")] for key in chosen}
+    points = (((key.workload,), key.kind, " ".join([key.case, *bounds[key]])) for key in chosen)
     text += pivot(["row × repeats, output"], points)
     text += "\n### Where another kernel of the set, or memcpy, is over 10 % faster than the chosen one\n\n"
     gains = [(key, 1 / speed(run, key, others[key])) for key in chosen]
@@ -166,7 +169,7 @@ def report(run: Run, chosen: list[Key]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--full", action="store_true", help="also outputs beyond one block")
+    parser.add_argument("--full", action="store_true", help="also outputs of 4 MiB")
     arguments = parser.parse_args()
     run, chosen = time_all(points(arguments.full))
     compiler = subprocess.check_output([*COMPILER, "--version"], text=True).partition("\n")[0]

@@ -20,6 +20,7 @@ FEW_PIXELS = [((n, n, 1), (1, 1, 3)) for n in (4, 28, 70)]
 LENGTHS = product((250, 25_000, 600_000, 2_500_000), (1, 2, 3, 4, 8, 16, 64, 128, 256, 1024))
 LENGTHS = [it for n, k in LENGTHS for it in (((n // k + 1, 1), (1, k)), ((1, k), (n // k + 1, 1))) if k > 1]
 OPERATIONS = ("times a mask", "where", "minus a constant", "times", "read")
+ASSIGNED = ("store", "channel")  # "broadcast" is plain assignment
 ROWS = [((1, n), (n, 1)) for n in (16, 160, 1000, 1600, 4000)]
 
 
@@ -66,6 +67,10 @@ STEPS = {
     "store": (["u1"], [((n, n, 1), (1, 1, 3)) for n in (8, 190, 1900)],
         lambda t, x, reps, own: own.__setitem__(..., t(x, reps)) or own, lambda x, reps, own: tile(x, reps, out=own),
         lambda x, reps: np.ones((*x.shape[:2], 4), x.dtype)[..., :3]),
+    "channel": (("f8", "f4", "i2", "u1"),
+        [form for h, w in ((1000, 960), (10, 96), (100, 96)) for form in (((1, w), (h, 1)), ((h, 1), (1, w)))],
+        lambda t, x, reps, own: own.__setitem__(..., t(x, reps)) or own, lambda x, reps, own: tile(x, reps, out=own),
+        lambda x, reps: np.ones((*output_shape(x.shape, reps), 3), x.dtype)[..., 0]),
     "concatenate": (["f4"], [((1, 256), (n, 1)) for n in (4, 80, 8192)],
         lambda t, x, reps, own: np.concatenate([t(x, reps), own], axis=1), concatenate,
         lambda x, reps: np.ones((reps[0], 64), x.dtype)),
@@ -88,8 +93,8 @@ STEPS = {
 
 def choose(kind, full):
     for step, (dtypes, forms, _, advised, _) in STEPS.items():
-        cases = [*TILE][: 5 if step in OPERATIONS else 2] + ["advised"] * (advised is not None)
-        cases += ["numexpr"] * (step == "times a mask")
+        cases = [*TILE][: 5 if step in OPERATIONS else 3 if step in ASSIGNED else 2]
+        cases += ["advised"] * (advised is not None) + ["numexpr"] * (step == "times a mask")
         for dtype, (shape, reps) in product(dtypes, forms if full else forms[:1]):
             yield from product([Workload(f"{step}, {shape} × {reps} {dtype}", shape, reps, dtype)], cases)
 

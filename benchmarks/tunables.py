@@ -1,9 +1,10 @@
-"""Both sides of each bound that was found by timing, on this host: what it would choose here, in six minutes.
+"""Both sides of each bound that was found by timing, on this host: what it would choose here, in ten minutes.
 
     python benchmarks/tunables.py [NAME ...]
 
-Builds the sources three times: as they are, with every bound lower, and with every bound higher. Each bound has calls
-of its own. Processes of the three builds take turns, and each call's ratio is the median over the rounds.
+Builds the sources as they are, and twice for each bound: with this one lower, and with this one higher, because bounds
+change each other's times. Each bound has calls of its own. Processes of its three builds take turns, and each call's
+ratio is the median over the rounds.
 """
 
 import json
@@ -14,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import product
 from math import exp, log
 from pathlib import Path
@@ -56,63 +59,75 @@ BOUNDS = {
 }  # fmt: skip
 
 
-def build(side: int, names: list[str], folder: str) -> Path:
-    """The sources, compiled: as they are (0), with the lower values (1), with the higher ones (2)."""
-    copy = Path(folder, str(side))
-    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "build", "*.so", "tests", "docs"))
-    for name in names if side else []:
-        path = copy / "tilecore" / "_core" / BOUNDS[name][0]
-        value = rf"(\b{name}\b(?: =|\(l3\))? )\S.*?(?=,|  ?/\*|\s+#|\n)"
-        text, count = re.subn(value, rf"\g<1>{BOUNDS[name][side]}", path.read_text(), count=1)
-        if not count:
-            raise SystemExit(f"{path}: no {name}; correct its place in tunables.py")
-        path.write_text(text)
+def compile_in(folder: Path, what: str) -> Path:
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
-    subprocess.run(command, cwd=copy, check=True, capture_output=True)
-    return copy
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise SystemExit(f"{what} does not build:\n{done.stdout}")
+    return folder
 
 
-def work(names: list[str]) -> None:
-    """In a process of one build: prints the median seconds of each bound's calls."""
+def build(base: Path, bound: tuple[str, int]) -> Path:
+    """The sources with the lower value (1) or the higher one (2) of a bound: a copy of `base`, which is compiled."""
+    (name, side), copy = bound, base.with_name("-".join(map(str, bound)))
+    shutil.copytree(base, copy)
+    path = copy / "tilecore" / "_core" / BOUNDS[name][0]
+    value = rf"(\b{name}\b(?: =|\(l3\))? )\S.*?(?=,|  ?/\*|\s+#|\n)"
+    text, count = re.subn(value, rf"\g<1>{BOUNDS[name][side]}", path.read_text(), count=1)
+    if not count:
+        raise SystemExit(f"{path}: no {name}; correct its place in tunables.py")
+    before = path.stat().st_mtime_ns
+    path.write_text(text)
+    os.utime(path, ns=(before, before))  # else a header's change builds all modules anew
+    for module in (copy / "tilecore" / "_core" / "write").glob("*.pyx"):  # all bounds act there
+        module.touch()
+    return compile_in(copy, f"{name} as {BOUNDS[name][side]}")
+
+
+def work(name: str) -> None:
+    """In a process of one build: prints the median seconds of each of the bound's calls."""
     import tilecore  # of this build
 
-    found = {}
-    for name in names:
-        _, _, _, calls, others = BOUNDS[name]
-        found[name] = []
-        for (shape, reps, dtype), use in product(calls, USES if others == "use" else [lambda y: None]):
-            x = np.ones(shape, dtype, order="F" if BOUNDS[name][0].endswith("panels.pyx") else "C")
-            start = tuple(n // 2 for n in shape)
-            stop = tuple(n // 2 + n * r for n, r in zip(shape, reps, strict=True))
-            times, end = [], time.perf_counter() + 0.15
-            while len(times) < 20 or time.perf_counter() < end:
-                begin = time.perf_counter()
-                y = tilecore.tile(x, reps) if calls is not REGIONS else tilecore.tile_region(x, None, start, stop)
-                use(y)
-                times.append(time.perf_counter() - begin)
-                if others:
-                    part = y.ravel()[:1_000_000] * 2
-                    del part
-                del y
-            found[name].append(median(times[5:]))
+    file, _, _, calls, others = BOUNDS[name]
+    found = []
+    for (shape, reps, dtype), use in product(calls, USES if others == "use" else [lambda y: None]):
+        x = np.ones(shape, dtype, order="F" if file.endswith("panels.pyx") else "C")
+        start = tuple(n // 2 for n in shape)
+        stop = tuple(n // 2 + n * r for n, r in zip(shape, reps, strict=True))
+        times, end = [], time.perf_counter() + 0.15
+        while len(times) < 20 or time.perf_counter() < end:
+            begin = time.perf_counter()
+            y = tilecore.tile(x, reps) if calls is not REGIONS else tilecore.tile_region(x, None, start, stop)
+            use(y)
+            times.append(time.perf_counter() - begin)
+            if others:
+                part = y.ravel()[:1_000_000] * 2
+                del part
+            del y
+        found.append(median(times[5:]))
     print(json.dumps(found))
 
 
 def main(names: list[str]) -> None:
     if names[:1] == ["--work"]:
-        return work(names[1:])
+        return work(names[1])
     names = names or list(BOUNDS)
-    with tempfile.TemporaryDirectory() as folder:
-        builds = [build(side, names, folder) for side in range(3)]
-        command = [sys.executable, __file__, "--work", *names]
-        rounds = []
-        for _ in range(ROUNDS):
-            runs = [subprocess.check_output(command, env={**os.environ, "PYTHONPATH": str(path)}) for path in builds]
-            rounds.append([json.loads(run) for run in runs])
+    rounds = {name: [] for name in names}
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+        base = Path(folder, "base")
+        shutil.copytree(ROOT, base, ignore=shutil.ignore_patterns(".*", "build", "*.so", "tests", "docs"))
+        compile_in(base, "the source")
+        sides = [*product(names, (1, 2))]
+        builds = dict(zip(sides, pool.map(partial(build, base), sides), strict=True))
+        for _, name in product(range(ROUNDS), names):
+            command = [sys.executable, __file__, "--work", name]
+            paths = [base, builds[name, 1], builds[name, 2]]
+            runs = [subprocess.check_output(command, env={**os.environ, "PYTHONPATH": str(path)}) for path in paths]
+            rounds[name].append([json.loads(run) for run in runs])
     rows = []
-    for name in names:
-        calls = range(len(rounds[0][0][name]))
-        found = [[[turn[side][name][k] / turn[0][name][k] for turn in rounds] for k in calls] for side in (1, 2)]
+    for name, turns in rounds.items():
+        calls = range(len(turns[0][0]))
+        found = [[[turn[side][k] / turn[0][k] for turn in turns] for k in calls] for side in (1, 2)]
         ratios = [exp(fmean(log(median(ratios)) for ratios in of_side)) for of_side in found]
         best = ratios.index(min(ratios)) + 1
         choice = BOUNDS[name][best] if ratios[best - 1] * CLEAR < 1 else "as it is"

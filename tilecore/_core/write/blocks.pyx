@@ -3,7 +3,7 @@
 The inner loops of a nest that write at most TILECORE_BLOCK_BYTES are a *block*: kernels make it once, from the
 innermost dimension outward. The loops outside go over blocks, in a new order: loops that move in the source, and
 inside them loops that repeat. So every block is written to all of its destinations while it is cached, and the source
-is read once.
+is read once. A block that nothing outside repeats need not stay cached, and may have MAX_MOVED_BYTES.
 
     nest of (1024, 1024) float32 tiled (4, 4):   row 4096, 4x 4096, 1024 rows, 4x 16777216
     block: row 4096, 4 times = 16384 bytes;      for each of 1024 rows: to 4 destinations
@@ -26,6 +26,8 @@ from tilecore._core.write.stores cimport IN_ORDER, PAST_CACHES, Stores
 cdef enum:
     # From this many bytes on, rows with gaps between them bypass the cache one by one; shorter rows form a block.
     MIN_STREAMED_ROW = 256
+    # Of a block that nothing outside repeats: to start a kernel takes as long as writing some 2 KiB.
+    MAX_MOVED_BYTES = 65536
 
 
 cdef void choose_blocks(Blocks *blocks, const Nest *nest, char *dst, const char *src, Stores stores) noexcept nogil:
@@ -42,17 +44,21 @@ cdef Py_ssize_t choose_inner(Blocks *blocks, const Nest *nest, bint stream) noex
     Return the number of blocks along the split loop, or 0.
     """
     cdef Loop top
-    cdef Py_ssize_t payload = 1, dst_end = 1, fitting, blocks_along
-    cdef int n = 0
+    cdef Py_ssize_t payload = 1, dst_end = 1, most = TILECORE_BLOCK_BYTES, fitting, blocks_along
+    cdef int n = 0, repeated = nest.n  # the loops from `repeated` on move
+    while repeated > 0 and nest.loop[repeated - 1].src_step != 0:
+        repeated -= 1
     blocks.dense = True
     blocks.last_count = 0
     while n < nest.n:
         top = nest.loop[n]
+        if n == repeated and not stream:
+            most = MAX_MOVED_BYTES
         if blocks.dense and top.dst_step != dst_end and top.count > 1:
             if payload >= (MIN_STREAMED_ROW if stream else TILECORE_BLOCK_BYTES // 8):
                 break  # a dense block this large is better than a larger one with gaps
             blocks.dense = False
-        if payload * top.count > TILECORE_BLOCK_BYTES:
+        if payload * top.count > most:
             break
         blocks.inner[n] = top
         payload *= top.count
@@ -60,7 +66,7 @@ cdef Py_ssize_t choose_inner(Blocks *blocks, const Nest *nest, bint stream) noex
         n += 1
     blocks.n_inner = n
     blocks.stream = stream and blocks.dense
-    fitting = TILECORE_BLOCK_BYTES // payload
+    fitting = most // payload
     if n == nest.n or fitting < 2 or (n > 0 and blocks.dense and nest.loop[n].dst_step != dst_end):
         return 0
     top = nest.loop[n]
@@ -109,9 +115,9 @@ cdef void choose_rows(Blocks *blocks) noexcept nogil:
     if inner[1].src_step == 0 and inner[1].dst_step == inner[0].count:
         blocks.repeats = inner[1].count
         blocks.row_loop = 2 if n > 2 and inner[2].src_step != 0 else 0
-    elif (n > 2 and inner[1].count < inner[2].count
+    elif (n > 2 and inner[1].count < min(inner[2].count, 16)
             and (not blocks.dense or (inner[1].src_step != 0 and inner[2].src_step != 0))):
-        # Of two inner loops, the longer one is the better innermost loop: pixels rather than their three colours.
+        # Of a few steps and many, the many are the better innermost loop: pixels rather than their three colours.
         blocks.call_loop, blocks.row_loop = 1, 2
     else:
         blocks.row_loop = 1
@@ -120,7 +126,8 @@ cdef void choose_rows(Blocks *blocks) noexcept nogil:
     if blocks.split >= 0 and blocks.row_loop == n - 1:
         rows.count *= blocks.outer[blocks.split].count  # the rows of all blocks: what a kernel prepares serves them all
     tilecore_prepare_rows(&blocks.rows, kernels, inner[0].count, blocks.repeats, rows.src_step, rows.dst_step,
-                          rows.count, blocks.n_outer == 0)
+                          rows.count,
+                          blocks.n_outer == 0 and inner[n - 1].count * inner[n - 1].dst_step <= TILECORE_BLOCK_BYTES)
 
 
 cdef void write_inner(const Blocks *blocks, int n, Py_ssize_t count, char *dst, const char *src) noexcept nogil:

@@ -6,8 +6,8 @@ static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows 
                                                             ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row, span = self->span;
-    /* The spans that `permute` writes as quickly as `pattern`. */
-    const ptrdiff_t permuted = row >= 12 && row <= 24 ? 192 : 128;
+    /* The spans that `permute` writes as quickly as `pattern`: those of whole 16 bytes have short periods. */
+    const ptrdiff_t permuted = (row >= 12 && row <= 24) || span % 16 == 0 ? 192 : 128;
     if (row > 32)
         return tilecore_can_register_rows_avx512vbmi(self, rows) ? &tilecore_register_rows_kernel_avx512vbmi
                                                                  : &tilecore_copies_kernel_avx512vbmi;
@@ -16,7 +16,7 @@ static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows 
         return tilecore_choose_avx2(self, repeats, rows);
     if (rows * repeats > TILECORE_FEW && span > 192 && 8 % row == 0)
         return &tilecore_copies_kernel_avx512vbmi; /* words */
-    return tilecore_choose_permutation(self, repeats, rows);
+    return tilecore_choose_permutation(self, repeats, rows, 3);
 }
 
 #define tilecore_row_kernels_avx512amd tilecore_row_kernels_avx512vbmi

@@ -19,9 +19,10 @@
 #include "small.h"
 #include "permute.h"
 
-/* For Intel's and AMD's, below and in avx512amd.h: rows of up to 32 bytes, and few rows. */
+/* For Intel's and AMD's, below and in avx512amd.h: rows of up to 32 bytes, and few rows. `words`: so many words of 1 to
+ * 16 bytes that lie apart are moved one by one as quickly as in a vector, by a store of its lanes. */
 static const tilecore_row_kernel *tilecore_choose_permutation(const tilecore_rows *self, ptrdiff_t repeats,
-                                                              ptrdiff_t rows)
+                                                              ptrdiff_t rows, ptrdiff_t words)
 {
     const ptrdiff_t row = self->row;
     const int apart = self->dst_pitch != self->span; /* no two spans share a vector */
@@ -29,8 +30,7 @@ static const tilecore_row_kernel *tilecore_choose_permutation(const tilecore_row
     const tilecore_row_kernel *const each = fits ? &TILECORE_KERNEL(register_rows) : &TILECORE_KERNEL(copies);
     if (rows * repeats <= TILECORE_FEW) return each;
     if (repeats == 1) { /* rows that lie apart */
-        /* Words are moved as quickly one by one as two to a vector, and rows in registers as one to a vector. */
-        const ptrdiff_t most = tilecore_has_size(self) ? 2 : fits;
+        const ptrdiff_t few = row % 3 ? words : 2, most = tilecore_has_size(self) ? few : fits; /* `fits`: one */
         if (rows >= 16 && row <= 64 && TILECORE_NAME(spread_rows)(self) > most) return &TILECORE_KERNEL(spread);
         return each;
     }
@@ -55,7 +55,7 @@ static const tilecore_row_kernel *tilecore_choose_avx512vbmi(const tilecore_rows
         return &TILECORE_KERNEL(doubling);
     if (repeats > 1 && (few || (row > 128 && !self->in_first_cache)))
         return tilecore_choose_avx2(self, repeats, rows);
-    return tilecore_choose_permutation(self, repeats, rows);
+    return tilecore_choose_permutation(self, repeats, rows, 2);
 }
 
 static const tilecore_row_kernel *const tilecore_row_kernels_avx512vbmi[] = {

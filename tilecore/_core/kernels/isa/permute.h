@@ -102,16 +102,18 @@ static int TILECORE_NAME(can_permute)(const tilecore_rows *self, ptrdiff_t rows)
            (rows == 1 || (self->src_pitch == self->row && self->dst_pitch == self->span));
 }
 
-/* Whole periods of `vectors` vectors; their permutations stay in registers. Returns how many vectors. `half`: 32 source
- * bytes are enough for each vector, so only these are loaded. */
+/* Whole periods of `vectors` vectors; their permutations stay in registers, so no vector waits for the place of the one
+ * before, as in permute_rest. Returns how many vectors. `half`: 32 source bytes are enough for each vector, so only
+ * these are loaded. */
 TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(
     const tilecore_rows *self, char *dst, const char *src, const char *src_end, ptrdiff_t at, ptrdiff_t left,
     const ptrdiff_t vectors, const int half)
 {
     const ptrdiff_t row = self->row, span = self->span, step = 64 % span, advance = 64 / span * row;
     const ptrdiff_t period = 64 * vectors / span * row; /* of the source */
-    TILECORE_VECTOR permutation[3], v;
-    ptrdiff_t from[3], base = 0, n, i, k;
+    TILECORE_VECTOR permutation[15], v;
+    ptrdiff_t from[15], base = 0, n, i, k;
+    TILECORE_UNROLL
     for (k = 0; k < vectors; k++) {
         permutation[k] = TILECORE_LOAD(self->u.index + at);
         from[k] = base;
@@ -121,18 +123,22 @@ TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(
     }
     n = src_end - src - from[vectors - 1] < 64 ? 0 : (src_end - src - from[vectors - 1] - 64) / period + 1;
     if (n > left / (64 * vectors)) n = left / (64 * vectors);
-    for (i = 0; i < n; i++, src += period)
+    for (i = 0; i < n; i++, src += period) {
+        TILECORE_UNROLL
         for (k = 0; k < vectors; k++, dst += 64) {
             v = half ? _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)(src + from[k])))
                      : TILECORE_LOAD(src + from[k]);
             TILECORE_STORE(dst, TILECORE_PERMUTE(permutation[k], v));
         }
+    }
     return n * vectors;
 }
 
-#define TILECORE_PERIODS(vectors) \
-    (half ? TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, vectors, 1) \
-          : TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, vectors, 0))
+#define TILECORE_PERIODS(part, vectors) \
+    case part: \
+        n = half ? TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, vectors, 1) \
+                 : TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, vectors, 0); \
+        break;
 
 /* The output's last `left` bytes, from `at` bytes into a span on. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(permute_rest)(
@@ -187,9 +193,16 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
         src += head / span * row;
     }
     if (left >= 256) { /* to set up what follows takes as long as some vectors */
-        /* Periods of one vector two at a time: a loop of one is slow if it crosses a line of code. */
-        if (128 % span == 0) n = TILECORE_PERIODS(2);
-        else if (192 % span == 0) n = TILECORE_PERIODS(3);
+        switch (span / (span & -span)) { /* the vectors of a period, for spans up to 192; of 128 it has two */
+            TILECORE_PERIODS(1, 2) /* a loop of one vector is slow if it crosses a line of code */
+            TILECORE_PERIODS(3, 3)
+            TILECORE_PERIODS(5, 5)
+            TILECORE_PERIODS(7, 7)
+            TILECORE_PERIODS(9, 9)
+            TILECORE_PERIODS(11, 11)
+            TILECORE_PERIODS(13, 13)
+            TILECORE_PERIODS(15, 15)
+        }
         dst += 64 * n;
         left -= 64 * n;
         src += 64 * n / span * row;
