@@ -19,10 +19,9 @@ from tilecore._core.write import processor
 pytestmark = [pytest.mark.quick, pytest.mark.tree]
 
 PACKERS, STORES = ["transpose", "deinterleave", "gather"], ["scratch", "output", "past the caches"]
-PAST_CACHES = 2  # in kernels.h
-CACHED, UNCACHED = 0, 3  # in blocks.pxd
-may_pack, choose_panels, write_panels = (
-    get_function(module, name) for name in ("may_pack", "choose_panels", "write_panels")
+ORDINARY, PAST_CACHES = 0, 2  # in stores.pxd, and the second in kernels.h too
+may_pack, rows_alias, choose_panels, write_panels = (
+    get_function(module, name) for name in ("may_pack", "rows_alias", "choose_panels", "write_panels")
 )
 
 
@@ -39,9 +38,9 @@ class Panels(get_struct("Panels")):
 
 def choose(shape, strides, reps, itemsize, *, stream=False, src=0, dst=0):
     """What is chosen for an input of these strides and an output in C order; None: no panels."""
-    panels, memory = Panels(), UNCACHED if stream else CACHED
+    panels, stores = Panels(), PAST_CACHES if stream else ORDINARY
     panels.kept = nest = nest_of(plan_of(shape, reps, itemsize), strides, None)
-    return panels if may_pack(byref(nest)) and choose_panels(byref(panels), byref(nest), dst, src, memory) else None
+    return panels if may_pack(byref(nest)) and choose_panels(byref(panels), byref(nest), dst, src, stores) else None
 
 
 @pytest.mark.parametrize(("shape", "strides", "reps", "itemsize", "stream", "chosen"), [
@@ -56,8 +55,6 @@ def choose(shape, strides, reps, itemsize, *, stream=False, src=0, dst=0):
      "transpose to output: 512 of 1000 x (4096, 4), 128 of 1024 x (4, 4000); 16 panels"),
     ((1024, 1000), (4, 4096), (1, 1), 4, True,
      "transpose to past the caches: 512 of 1000 x (4096, 4), 512 of 1024 x (4, 4000); 4 panels"),
-    ((1024, 1024), (4, 4096), (1, 1), 4, False,  # rows of the output whole pages apart
-     "transpose to past the caches: 512 of 1024 x (4096, 4), 512 of 1024 x (4, 4096); 4 panels"),
     ((1024, 100), (4, 4096), (1, 1), 4, True,  # rows too short for stores past the caches
      "scratch: 100 of 100 x (4096, 4), 160 of 1024 x (4, 400); 7 panels"),
     ((3, 500, 400), (1, 3, 1500), (1, 1, 1), 1, False,  # all of a pixel
@@ -82,6 +79,15 @@ def test_what_is_chosen(shape, strides, reps, itemsize, stream, chosen):
     if "deinterleave" in chosen and processor.instruction_sets()["used"] == "scalar":
         pytest.skip("the plain C kernels gather")
     assert str(choose(shape, strides, reps, itemsize, stream=stream)) == chosen
+
+
+@pytest.mark.parametrize(("shape", "strides", "alias"), [
+    ((1024, 1024), (4, 4096), True), ((3, 1024, 1024), (4, 12288, 12), False),
+    ((3, 2048, 1024), (8192, 4, 24576), True), ((1024, 1000), (4, 4096), False), ((1024, 1024), (8, 8192), False),
+])  # fmt: skip
+def test_rows_whole_pages_apart(shape, strides, alias):
+    nests = [nest_of(plan_of(shape, reps, 4), strides, None) for reps in ((1,) * len(shape), (2,) * len(shape))]
+    assert [rows_alias(byref(nest)) for nest in nests] == [alias, False]
 
 
 def test_every_small_shape(oracle):

@@ -98,13 +98,12 @@ def test_every_call_on_a_small_stack(program, isa):
 
 
 RECURSION = """
-numpy_tile, x = numpy.tile, numpy.ones(2)
+numpy_tile = numpy.tile
 calls = {
     "__array__": [numpy_tile, tilecore.tile, tilecore.tile_mapped, tilecore.tile_view,
                   lambda a, reps: numpy_tile([a], reps), lambda a, reps: tilecore.tile([a], reps),
                   lambda a, reps: tilecore.tile_region(a, reps, 0, 1), lambda a, reps: tilecore.onnx.tile(a, [reps])],
     "__array_function__": [numpy_tile, tilecore.tile, tilecore.tile_mapped],
-    "__index__": [lambda a, reps: tilecore.tile(x, a), lambda a, reps: tilecore.TilePlan(2, a, "u1")],
 }
 replaced = tilecore.replace_numpy_tile()
 threading.stack_size(3 << 20)

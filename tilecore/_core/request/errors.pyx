@@ -111,7 +111,8 @@ class _ShortRepr(reprlib.Repr):
         return super().repr1(x, level) if type(x) in _KNOWN else self.repr_instance(x, level)
 
     def repr_instance(self, x, level):
-        if not isinstance(x, np.dtype) and (type(x) not in _SHOWN or getattr(x, "dtype", np.dtype(int)).hasobject):
+        known = type(x).__module__.partition(".")[0] in _LIBRARIES and not hasattr(type(x).__repr__, "__code__")
+        if type(x) not in _SHOWN and not known or getattr(getattr(x, "dtype", None), "hasobject", False):
             return f"<{type(x).__name__} instance>"  # its `__repr__`, or that of what it holds, may raise or take long
         half = (self.maxother - 3) // 2
         text = " ".join((str(x) if isinstance(x, np.dtype) else repr(x)).split())  # reprlib would drop any error
@@ -127,5 +128,5 @@ class _ShortRepr(reprlib.Repr):
 
 
 _KNOWN = (int, str, list, tuple, np.ndarray)
-_SHOWN = {type(None), bool, float, complex, bytes, range, *np.sctypeDict.values()} - {np.object_}
+_SHOWN = {type(None), bool, float, complex, bytes, range}
 short_repr = _ShortRepr().repr

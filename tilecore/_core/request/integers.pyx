@@ -12,7 +12,6 @@ from operator import index
 
 import numpy
 
-from tilecore._core.request.callers_code import run
 from tilecore._core.request.errors import RequestError, pass_on, short_repr
 
 cimport numpy as cnp
@@ -85,7 +84,8 @@ cdef read_index(value):
     """`operator.index`, but a bool of Python or NumPy is a TypeError."""
     if isinstance(value, (bool, numpy.bool_)):
         raise TypeError("a bool is not an integer")
-    return run(index, value)
+    # Compiled: no signal handler can raise here, unless `__index__` is Python code.
+    return index(value)
 
 
 # Errors are raised `from None`: what Python says of an object that is no integer adds nothing.

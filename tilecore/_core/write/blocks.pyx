@@ -45,21 +45,20 @@ cdef Py_ssize_t choose_inner(Blocks *blocks, const Nest *nest, bint stream) noex
     """
     cdef Loop top
     cdef Py_ssize_t payload = 1, dst_end = 1, most = TILECORE_BLOCK_BYTES, fitting, blocks_along
-    cdef int n = 0, repeated = nest.n  # the loops from `repeated` on move
-    while repeated > 0 and nest.loop[repeated - 1].src_step != 0:
-        repeated -= 1
+    cdef int n = 0
     blocks.dense = True
     blocks.last_count = 0
     while n < nest.n:
         top = nest.loop[n]
-        if n == repeated and not stream:
-            most = MAX_MOVED_BYTES
         if blocks.dense and top.dst_step != dst_end and top.count > 1:
             if payload >= (MIN_STREAMED_ROW if stream else TILECORE_BLOCK_BYTES // 8):
                 break  # a dense block this large is better than a larger one with gaps
             blocks.dense = False
         if payload * top.count > most:
-            break
+            if not stream and nothing_repeats(nest, n):
+                most = MAX_MOVED_BYTES
+            if payload * top.count > most:
+                break
         blocks.inner[n] = top
         payload *= top.count
         dst_end = top.dst_step * top.count
@@ -79,6 +78,13 @@ cdef Py_ssize_t choose_inner(Blocks *blocks, const Nest *nest, bint stream) noex
     blocks.last_count = top.count - (blocks_along - 1) * fitting
     blocks.n_inner += 1
     return blocks_along
+
+
+cdef bint nothing_repeats(const Nest *nest, int n) noexcept nogil:
+    """Whether all loops from the one numbered `n` on move in the source."""
+    while n < nest.n and nest.loop[n].src_step != 0:
+        n += 1
+    return n == nest.n
 
 
 cdef void order_outer(Blocks *blocks, const Nest *nest, Py_ssize_t blocks_along, bint reorder) noexcept nogil:

@@ -78,12 +78,14 @@ cdef bint may_pack(const Nest *nest) noexcept nogil:
 
 cdef bint rows_alias(const Nest *nest) noexcept nogil:
     """Whether a transposition writes rows that lie whole pages apart, and repeats nothing."""
+    cdef const Loop *loop = &nest.loop[0]
     cdef bint alias = False
     cdef int k
     for k in range(1, nest.n):
-        if nest.loop[k].src_step == 0:
+        if loop[k].src_step == 0:
             return False
-        alias = alias or magnitude(nest.loop[k].src_step) == nest.loop[0].count and nest.loop[k].dst_step % 4096 == 0
+        if k > 1 and can_transpose(loop[1].count, loop[k].count, loop[k].src_step, loop[0].count):
+            alias = loop[k].dst_step % 4096 == 0
     return alias
 
 
