@@ -32,7 +32,6 @@ LONG = [((1, n * 12_500), (20, 1), "f4") for n in (1, 2, 3, 4, 6)]  # MB
 LARGE = [((1, n * 12_500), (20, 1), "f4") for n in (10, 16, 24, 40)]
 ORDERS = [((300, 400), (1, 2), "f8"), ((1000, 1200), (2, 1), "f4"), ((200, 100, 3), (1, 2, 1), "u1")]
 SQUARES = [((1024, n), (2, 1), "f8") for n in (300, 1000)] + [((512, 3000), (1, 2), "c16")]
-PAGES = [((1024, 1024), (1, 1), "f8"), ((2048, 1024), (1, 1), "f4")]
 SHORT = [((n, n), (2, 2), "i2") for n in (2100, 2900)]
 AT_64_KIB, GRAY = [((20_000,), (1,), "f4"), ((100, 200), (2, 1), "f4")], [((n, 1), (1, 3), "u1") for n in (300, 1000)]
 REGIONS = [((500, 500), (n, 2), "f4") for n in (2, 4, 8, 12)] + [((500_000,), (n,), "f4") for n in (2, 3, 4, 8)]
@@ -53,7 +52,6 @@ BOUNDS = {
     "SIDE_BYTES": ("write/panels.pyx", "256", "1024", ORDERS, False),
     "PANEL_BYTES": ("write/panels.pyx", "131072", "524288", ORDERS, False),
     "MIN_SQUARE_BYTES": ("write/panels.pyx", "32768", "131072", SQUARES, False),
-    "ALIASED_BYTES": ("write/panels.pyx", "1 << 20", "1 << 30", PAGES, "use"),
     "STREAMED_ROWS_BYTES": ("write/panels.pyx", "262144", "1048576", SHORT, False),
     "MIN_ITEMS": ("write/panels.pyx", "1024", "16384", [((n, n), (1, 1), "f8") for n in (40, 80, 160)], False),
 }  # fmt: skip
@@ -72,7 +70,7 @@ def build(base: Path, bound: tuple[str, int]) -> Path:
     (name, side), copy = bound, base.with_name("-".join(map(str, bound)))
     shutil.copytree(base, copy)
     path = copy / "tilecore" / "_core" / BOUNDS[name][0]
-    value = rf"(\b{name}\b(?: =|\(l3\))? )\S.*?(?=,|  ?/\*|\s+#|\n)"
+    value = rf"(\b{name}\b(?: =|\(l3, n\))? )\S.*?(?=,|  ?/\*|\s+#|\n)"
     text, count = re.subn(value, rf"\g<1>{BOUNDS[name][side]}", path.read_text(), count=1)
     if not count:
         raise SystemExit(f"{path}: no {name}; correct its place in tunables.py")

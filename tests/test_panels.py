@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.quick, pytest.mark.tree]
 
 PACKERS, STORES = ["transpose", "deinterleave", "gather"], ["scratch", "output", "past the caches"]
 ORDINARY, PAST_CACHES = 0, 2  # in stores.pxd, and the second in kernels.h too
-may_pack, rows_alias, choose_panels, write_panels = (
-    get_function(module, name) for name in ("may_pack", "rows_alias", "choose_panels", "write_panels")
+may_pack, choose_panels, write_panels = (
+    get_function(module, name) for name in ("may_pack", "choose_panels", "write_panels")
 )
 
 
@@ -79,15 +79,6 @@ def test_what_is_chosen(shape, strides, reps, itemsize, stream, chosen):
     if "deinterleave" in chosen and processor.instruction_sets()["used"] == "scalar":
         pytest.skip("the plain C kernels gather")
     assert str(choose(shape, strides, reps, itemsize, stream=stream)) == chosen
-
-
-@pytest.mark.parametrize(("shape", "strides", "alias"), [
-    ((1024, 1024), (4, 4096), True), ((3, 1024, 1024), (4, 12288, 12), False),
-    ((3, 2048, 1024), (8192, 4, 24576), True), ((1024, 1000), (4, 4096), False), ((1024, 1024), (8, 8192), False),
-])  # fmt: skip
-def test_rows_whole_pages_apart(shape, strides, alias):
-    nests = [nest_of(plan_of(shape, reps, 4), strides, None) for reps in ((1,) * len(shape), (2,) * len(shape))]
-    assert [rows_alias(byref(nest)) for nest in nests] == [alias, False]
 
 
 def test_every_small_shape(oracle):

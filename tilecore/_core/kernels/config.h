@@ -70,18 +70,13 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
  * it: so many halves of the last cache (tilecore_processor). Found by the time of a tiling and of what uses its result,
  * in a program that makes other arrays: a twelfth of a shared cache of 480 MiB; for one of 105 MiB by the tiling alone.
  */
-#define TILECORE_STREAM_BYTES(l3, halves) \
-    ((l3) > 240 << 20 ? (l3) / 12 : ((l3) < 40 << 20 ? (l3) : 40 << 20) / 2 * (halves))
+#define TILECORE_STREAM_BYTES(l3, n) ((l3) > 240 << 20 ? (l3) / 12 : ((l3) < 40 << 20 ? (l3) : 40 << 20) / 2 * (n))
 /* The assumed last-level cache, if its size is not known. */
 #define TILECORE_LAST_CACHE_BYTES ((ptrdiff_t)32 << 20)
 
 /* Blocks from this size on are copied by REP MOVSB, if it is fast (TILECORE_HAS_QUICK_MOVE), because it does not read
  * lines before it overwrites them. For smaller blocks `copy` is faster. */
 #define TILECORE_MOVE_BYTES 8192
-
-/* Rows of an output that lie whole pages apart map to the same few sets of each cache. Transpositions into such rows
- * are written past the caches from this size on: the caches could not hold them. */
-#define TILECORE_ALIASED_BYTES ((ptrdiff_t)4 << 20)
 
 /* ---------------------------------------------------------------- compiler */
 

@@ -98,10 +98,9 @@ ptrdiff_t tilecore_l3_bytes(void) { return 0; }
 /* A row holds for the processors that have its features and no row above: those named were measured, by whole programs
  * (stores) and by long rows (REP MOVSB). The order of sets is that of tilecore_sets, below. */
 static const tilecore_processor tilecore_processors[] = {
-    {TILECORE_IS_AMD | TILECORE_HAS_QUICK_MOVE, 2, TILECORE_MOVE_BYTES, PTRDIFF_MAX}, /* Zen 5 */
-    {TILECORE_IS_AMD, 1, PTRDIFF_MAX, TILECORE_ALIASED_BYTES}, /* Zen 3, Zen 4 */
-    {TILECORE_HAS_QUICK_MOVE, 1, TILECORE_MOVE_BYTES, TILECORE_ALIASED_BYTES}, /* Emerald Rapids, Granite Rapids */
-    {0, 1, PTRDIFF_MAX, TILECORE_ALIASED_BYTES}, /* all others: none */
+    {TILECORE_IS_AMD | TILECORE_HAS_QUICK_MOVE, 2, TILECORE_MOVE_BYTES}, /* Zen 5 */
+    {TILECORE_HAS_QUICK_MOVE, 1, TILECORE_MOVE_BYTES}, /* Emerald Rapids, Granite Rapids */
+    {0, 1, PTRDIFF_MAX}, /* Zen 3, Zen 4 */
 };
 
 const tilecore_processor *tilecore_find_processor(unsigned features)

@@ -202,10 +202,9 @@ enum { TILECORE_HAS_QUICK_MOVE = 1 };
 
 /* What is faster on a processor, and no instruction tells. */
 typedef struct tilecore_processor {
-    unsigned has;            /* of tilecore_features */
-    int halves;              /* of the last cache, from which on outputs are written past the caches */
-    ptrdiff_t move_bytes;    /* blocks from this size on are copied by REP MOVSB */
-    ptrdiff_t aliased_bytes; /* as TILECORE_ALIASED_BYTES */
+    unsigned has;         /* of tilecore_features */
+    int halves;           /* of the last cache, from which on outputs are written past the caches */
+    ptrdiff_t move_bytes; /* blocks from this size on are copied by REP MOVSB */
 } tilecore_processor;
 
 /* The row of a processor with these features. */

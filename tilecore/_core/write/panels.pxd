@@ -32,7 +32,6 @@ cdef struct Panels:
 
 
 cdef bint may_pack(const Nest *nest) noexcept nogil
-cdef bint rows_alias(const Nest *nest) noexcept nogil
 cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char *src, Stores stores) noexcept nogil
 cdef void write_panels(void *panels, Py_ssize_t first, Py_ssize_t last) noexcept nogil
 cdef void *new_scratch(const Panels *panels) noexcept nogil

@@ -76,19 +76,6 @@ cdef bint may_pack(const Nest *nest) noexcept nogil:
     return packs_items(itemsize) and first < nest.n and nest.loop[first].src_step != itemsize
 
 
-cdef bint rows_alias(const Nest *nest) noexcept nogil:
-    """Whether a transposition writes rows that lie whole pages apart, and repeats nothing."""
-    cdef const Loop *loop = &nest.loop[0]
-    cdef bint alias = False
-    cdef int k
-    for k in range(1, nest.n):
-        if loop[k].src_step == 0:
-            return False
-        if k > 1 and can_transpose(loop[1].count, loop[k].count, loop[k].src_step, loop[0].count):
-            alias = loop[k].dst_step % 4096 == 0
-    return alias
-
-
 cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char *src, Stores stores) noexcept nogil:
     """Choose the panels of a nest that may be packed; False if packing does not pay."""
     cdef const Loop *top = &nest.loop[nest.n - 1]
@@ -213,16 +200,27 @@ cdef void pack_panel(const Panels *panels, Py_ssize_t number, void *scratch, Blo
     Without scratch, the blocks gather the items, again for each copy.
     """
     cdef char *cells = <char *>((<size_t>scratch + sizeof(Packing) + LINE_BYTES - 1) & ~<size_t>(LINE_BYTES - 1))
-    cdef char *packed = cells + TILECORE_CELL_BYTES
     cdef char *dst = panels.dst
     cdef const char *src = panels.src
-    cdef const Loop *loop
     cdef Nest source, rest      # the loops that pack the panel to scratch, and those that tile it
     cdef Py_ssize_t steps[MAX_LOOPS]
-    cdef Py_ssize_t along, begin, step = panels.nest.loop[0].count
+    find_panel(panels, number, steps, &dst, &src)
+    if panels.direct:
+        pack(&panels.packing, steps, dst, src, panels.store_mode, cells if scratch != NULL else NULL)
+        return
+    split_nest(panels.nest, steps, scratch != NULL, &source, &rest)
+    if scratch != NULL:
+        pack_nest(&source, cells + TILECORE_CELL_BYTES, src, cells, <Packing *>scratch, blocks)
+        src = cells + TILECORE_CELL_BYTES
+    choose_blocks(blocks, &rest, dst, src, PAST_CACHES if panels.stores == PAST_CACHES else ORDINARY)
+
+
+cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *steps, char **dst,
+                     const char **src) noexcept nogil:
+    """Set the `steps` of each loop in a panel, and move `dst` and `src` to its start."""
+    cdef const Loop *loop
+    cdef Py_ssize_t along, begin
     cdef int k
-    nest_begin(&source, step)
-    nest_begin(&rest, step)
     steps[panels.nest.n] = 1
     for k in range(1, panels.nest.n):
         loop = &panels.nest.loop[k]
@@ -230,26 +228,32 @@ cdef void pack_panel(const Panels *panels, Py_ssize_t number, void *scratch, Blo
         begin = number % along * panels.steps[k]
         number //= along
         steps[k] = min(panels.steps[k], loop.count - begin)
-        dst += begin * loop.dst_step
-        src += begin * loop.src_step
-        if panels.direct:
+        dst[0] += begin * loop.dst_step
+        src[0] += begin * loop.src_step
+
+
+cdef void split_nest(const Nest *nest, const Py_ssize_t *steps, bint packs, Nest *source, Nest *rest) noexcept nogil:
+    """Split `steps` of each loop: `source` packs a panel to contiguous rows, `rest` tiles these rows.
+
+    If rows would lie whole TILECORE_ALIAS_BYTES apart, they lie a cache line farther apart. Unless it `packs`, `rest`
+    gathers the items itself.
+    """
+    cdef Py_ssize_t step = nest.loop[0].count
+    cdef const Loop *loop
+    cdef int k
+    nest_begin(source, step)
+    nest_begin(rest, step)
+    for k in range(1, nest.n):
+        loop = &nest.loop[k]
+        if loop.src_step == 0 or not packs:
+            nest_push(rest, steps[k], loop.src_step, loop.dst_step)
             continue
-        if loop.src_step == 0 or scratch == NULL:
-            nest_push(&rest, steps[k], loop.src_step, loop.dst_step)
-        else:
-            if source.n == 2 and step % TILECORE_ALIAS_BYTES == 0 and not (
-                    panels.nest.loop[k - 1].src_step != 0 and steps[k - 1] == panels.nest.loop[k - 1].count):
-                step += LINE_BYTES
-            nest_push(&source, steps[k], loop.src_step, step)
-            nest_push(&rest, steps[k], step, loop.dst_step)
-            step *= steps[k]
-    if panels.direct:
-        pack(&panels.packing, steps, dst, src, panels.store_mode, cells if scratch != NULL else NULL)
-        return
-    if scratch != NULL:
-        pack_nest(&source, packed, src, cells, <Packing *>scratch, blocks)
-        src = packed
-    choose_blocks(blocks, &rest, dst, src, PAST_CACHES if panels.stores == PAST_CACHES else ORDINARY)
+        if source.n == 2 and step % TILECORE_ALIAS_BYTES == 0 and not (
+                nest.loop[k - 1].src_step != 0 and steps[k - 1] == nest.loop[k - 1].count):
+            step += LINE_BYTES
+        nest_push(source, steps[k], loop.src_step, step)
+        nest_push(rest, steps[k], step, loop.dst_step)
+        step *= steps[k]
 
 
 cdef void pack_nest(const Nest *nest, char *dst, const char *src, char *cells, Packing *packing,

@@ -48,4 +48,3 @@ cdef const tilecore_set *kernels
 cdef Py_ssize_t stream_bytes    # outputs of this size or more are written past the caches, unless calls learn better
 cdef Py_ssize_t cached_bytes    # the caches hold an output of this size, by timings
 cdef Py_ssize_t move_bytes      # blocks of this size or more are copied by tilecore_move
-cdef Py_ssize_t aliased_bytes   # as TILECORE_ALIASED_BYTES, config.h

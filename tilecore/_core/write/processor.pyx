@@ -7,7 +7,7 @@ from tilecore._core.request.errors import short_repr
 cdef extern from "kernels/kernels.h" nogil:
     ctypedef struct tilecore_processor:
         int halves
-        Py_ssize_t move_bytes, aliased_bytes
+        Py_ssize_t move_bytes
 
     Py_ssize_t TILECORE_LAST_CACHE_BYTES
     Py_ssize_t TILECORE_STREAM_BYTES(Py_ssize_t cache, int halves)
@@ -60,4 +60,4 @@ def build():
 kernels = find_kernels(features, os.environ.get("TILECORE_ISA") or None)
 stream_bytes = TILECORE_STREAM_BYTES(last_cache, processor.halves)
 cached_bytes = min(last_cache // 2, 20 << 20)
-move_bytes, aliased_bytes = processor.move_bytes, processor.aliased_bytes
+move_bytes = processor.move_bytes

@@ -4,6 +4,5 @@ cdef enum Stores:
     PAST_CACHES     # non-temporal
 
 
-cdef Stores choose_stores(const char *dst, Py_ssize_t nbytes, bint prefaulted, bint rows_alias,
-                          long long *begin) noexcept nogil
+cdef Stores choose_stores(const char *dst, Py_ssize_t nbytes, bint prefaulted, long long *begin) noexcept nogil
 cdef void note_written(const char *dst, Py_ssize_t nbytes, Stores stores, long long begin) noexcept nogil

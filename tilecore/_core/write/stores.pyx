@@ -4,7 +4,7 @@ Panels and blocks are told the answer, and none changes it. The bounds are the p
 kernels.c. What earlier calls have learnt about hot outputs stands in learn_stores.h.
 """
 
-from tilecore._core.write.processor cimport aliased_bytes, cached_bytes, stream_bytes
+from tilecore._core.write.processor cimport cached_bytes, stream_bytes
 
 
 cdef extern from "kernels/learn_stores.h" nogil:  # this module holds what is learnt
@@ -12,20 +12,18 @@ cdef extern from "kernels/learn_stores.h" nogil:  # this module holds what is le
     void tilecore_note_written(const char *dst, Py_ssize_t nbytes, bint streams, long long begin)
 
 
-cdef Stores choose_stores(const char *dst, Py_ssize_t nbytes, bint prefaulted, bint rows_alias,
-                          long long *begin) noexcept nogil:
+cdef Stores choose_stores(const char *dst, Py_ssize_t nbytes, bint prefaulted, long long *begin) noexcept nogil:
     """Return the stores for `nbytes` of output at `dst`, and set `begin` for note_written.
 
     The system clears a page of new memory at its first touch, and so brings it into the cache: ordinary stores follow,
-    in the output's order if it is more than the caches hold. `prefaulted`: the memory is not new. `rows_alias`: rows of
-    the output lie whole pages apart.
+    in the output's order if it is more than the caches hold. `prefaulted`: the memory is not new.
     """
     begin[0] = 0
     if not prefaulted:
         return ORDINARY if nbytes < cached_bytes else IN_ORDER
     if nbytes >= stream_bytes // 2 and tilecore_hot_streams(dst, nbytes, stream_bytes, begin):
         return PAST_CACHES
-    return PAST_CACHES if rows_alias and nbytes >= aliased_bytes else ORDINARY
+    return ORDINARY
 
 
 cdef void note_written(const char *dst, Py_ssize_t nbytes, Stores stores, long long begin) noexcept nogil:

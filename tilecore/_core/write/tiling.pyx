@@ -20,9 +20,7 @@ from tilecore._core.plan.plan cimport is_small
 from tilecore._core.resources.process_state cimport in_main_thread
 from tilecore._core.resources.threads cimport default_threads, max_threads
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
-from tilecore._core.write.panels cimport (
-    Panels, choose_panels, may_pack, new_scratch, pack_panel, rows_alias, write_panels,
-)
+from tilecore._core.write.panels cimport Panels, choose_panels, may_pack, new_scratch, pack_panel, write_panels
 from tilecore._core.write.processor cimport cached_bytes, kernels
 from tilecore._core.write.stores cimport ORDINARY, PAST_CACHES, Stores, choose_stores, note_written
 
@@ -94,7 +92,7 @@ cdef int write_region(const Plan *plan, const StridedArray *source, const Stride
     if nbytes < options.nbytes and bands_pay(&bands.iter, &nest, options):
         region_iter_init(&bands.iter, plan, source, target)
         bands.dst, bands.src = target.data, source.data
-        bands.stores = choose_stores(target.data + bands.iter.dst_offset, options.nbytes, True, False, &begin)
+        bands.stores = choose_stores(target.data + bands.iter.dst_offset, options.nbytes, True, &begin)
         status = run_task(write_bands, TILECORE_BLOCKS, bands.stores, &bands,
                           bands.iter.axis[bands.iter.n - 1].count, options.nbytes, options)
         note_written(target.data + bands.iter.dst_offset, options.nbytes, bands.stores, begin)
@@ -119,7 +117,7 @@ cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nby
     cdef int status
     if nbytes < MIN_NOTED_BYTES:
         return write_loops(nest, packs, dst, src, nbytes, ORDINARY, options)
-    stores = choose_stores(dst + nest.dst_offset, nbytes, options.prefaulted, packs and rows_alias(nest), &begin)
+    stores = choose_stores(dst + nest.dst_offset, nbytes, options.prefaulted, &begin)
     # The first repeat is read again for each of the others, so it must fit the cache beside the output.
     repeat_bytes = nbytes // nest.loop[nest.n - 1].count
     if packs and repeat_bytes <= cached_bytes // 2 and split_first_repeat(nest, &first_repeat, &other_repeats):
