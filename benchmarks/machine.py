@@ -63,7 +63,7 @@ class Elsewhere:
 
 
 # Where a report was made, in this order; what else a file holds is not printed.
-SHOWN = ("memory", "caches", Elsewhere.NAME, "huge pages", "system", "Python", "versions")
+SHOWN = ("commit", "memory", "caches", Elsewhere.NAME, "huge pages", "system", "Python", "versions")
 SHOWN += ("tilecore, build", "tilecore, kernels", "tilecore, threads")
 
 

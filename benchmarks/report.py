@@ -19,7 +19,7 @@ from statistics import mean, median
 import judge
 from machine import as_list
 from peers import PEERS
-from runs import Key, Run, Times, busiest, load, merge
+from runs import Key, Run, Times, busiest, keep, load, merge
 from tables import pivot, seconds, size, table, times
 
 # A bound, and the case of tilecore that it bounds.
@@ -267,6 +267,9 @@ def main() -> None:
         path = folder / ("comparison.md" if arguments.against else "report.md")
         path.write_text(text, encoding="utf-8")
         print(path)
+        for new in arguments.new:
+            if new.parent != folder:
+                keep(new, folder)
     else:
         print(text)
     sys.exit(arguments.fail and slower)

@@ -1,5 +1,6 @@
 """What pytest-benchmark wrote: the times of every case, and the machine that they were made on."""
 
+import gzip
 import json
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -76,15 +77,35 @@ def spread(values: Sequence[float]) -> Times:
     return Times(*quantiles(values, n=4))
 
 
+def read(path: Path) -> dict:
+    content = path.read_bytes()
+    return json.loads(gzip.decompress(content) if path.suffix == ".gz" else content)
+
+
+def keep(path: Path, folder: Path) -> None:
+    """What `load` reads of the file, compressed into the folder: every table can be made again from it."""
+    data = read(path)
+    data["benchmarks"] = [
+        {what: it[what] for what in ("name", "params", "extra_info")}
+        | {"stats": {"data": [float(f"{seconds:.6g}") for seconds in it["stats"]["data"]]}}
+        for it in data["benchmarks"]
+    ]
+    text = json.dumps({what: data.get(what) for what in ("machine_info", "commit_info", "datetime", "benchmarks")})
+    (folder / f"{path.name.partition('.')[0]}.json.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
 def load(path: Path) -> Run:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read(path)
         found = data["machine_info"], data["benchmarks"]
     except OSError as error:
         raise SystemExit(f"{path}: {error.strerror}; {MAKE_ONE.format(path)}") from None
     except (ValueError, KeyError, TypeError):
         raise SystemExit(f"{path}: not of pytest-benchmark; {MAKE_ONE.format(path)}") from None
-    run = Run(found[0] | {"date": data.get("datetime", "")[:10]}, {}, {}, {})
+    commit = data.get("commit_info") or {}
+    changed = ", with changes" if commit.get("dirty") else ""
+    about = {"commit": (commit.get("id") or "unknown")[:10] + changed, "date": (data.get("datetime") or "")[:10]}
+    run = Run(found[0] | about, {}, {}, {})
     for benchmark in found[1]:
         params = benchmark["params"] or {}
         if "workload" not in params:

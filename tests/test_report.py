@@ -24,10 +24,12 @@ def test_comparison_and_tables(tmp_path):
             {"name": "test_warm[x]", "params": {"workload": (workload, [4], [2], "f4"), "case": case}}
             | {"extra_info": {"output bytes": 32}, "stats": {"data": [t * (1 + n / 1000) for n in range(-10, 11)]}}
             for workload, scale in zip(("block", "rows", "pixels"), scales, strict=True)
-            for case, t in {"tilecore": 0.1 * scale, "numpy": 0.2, "memset": 0.05, "torch": 0.3}.items()
+            for case, t in {"tilecore": 0.1 * scale, "numpy": 0.2, "memset": 0.05, "torch": 0.31}.items()
         ]
         machine = {"processor": "a processor", "other processes": "1% of the time"}
-        (tmp_path / version).write_text(json.dumps({"machine_info": machine, "benchmarks": cases}))
+        commit = {"id": "0123456789abcdef", "dirty": True}
+        data = {"machine_info": machine, "commit_info": commit, "benchmarks": cases}
+        (tmp_path / version).write_text(json.dumps(data))
         return tmp_path / version
 
     old, new = write("old.json", 1, 1, 1), write("new.json", 3, 0.5, 1)
@@ -38,7 +40,10 @@ def test_comparison_and_tables(tmp_path):
     report = run_report(new)
     assert "| --- | --- | --: | --: | --: |\n| block | (4) × (2) f4 | 300 ms | **0.67×** | " in report
     loss = "| faster than tilecore |\n| --- | --- | --- | --- |\n| warm | block | (4) × (2) f4 | numpy (in 67% of"
-    assert loss in report
+    assert loss in report and "- commit: 0123456789, with changes\n" in report
+    keep = "import sys; from pathlib import Path; from runs import keep; keep(*map(Path, sys.argv[1:]))"
+    subprocess.run([sys.executable, "-c", keep, new, tmp_path], cwd=REPORT.parent, check=True)
+    assert run_report(tmp_path / "new.json.gz") == report
 
 
 @pytest.mark.package
