@@ -1,8 +1,9 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """The array functions: they read, check and plan a request; results.pyx executes it.
 
-`tile` is a compiled builtin: for a plain array and a tuple of ints it only allocates and copies. `tile_foreign` serves
-subclasses and other libraries' arrays. Each public function makes the error from the RequestError that it catches.
+`tile` is a compiled builtin: for a plain array and a tuple of ints it only allocates and copies. `read_and_tile` serves
+all other arguments, by `tile_plain` or, for subclasses and other libraries' arrays, by `tile_not_plain`. Each public
+function makes the error from the RequestError that it catches.
 """
 
 from functools import partial
@@ -114,10 +115,10 @@ def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None):
         return result
     if a is MISSING or reps is MISSING:
         raise TypeError(f"tile: {'a' if a is MISSING else 'reps'} is missing")
-    return tile_generic(a, reps, out, axis, threads)
+    return read_and_tile(a, reps, out, axis, threads)
 
 
-cpdef tile_array(cnp.ndarray array, reps, out=None, axis=None, threads=None):
+cpdef tile_plain(cnp.ndarray array, reps, out=None, axis=None, threads=None):
     """`tile` of a plain array. Raises RequestErrors, from which the caller makes the error."""
     cdef Plan plan
     cdef int thread_limit = read_threads(threads)
@@ -125,8 +126,8 @@ cpdef tile_array(cnp.ndarray array, reps, out=None, axis=None, threads=None):
     return make_result(&plan, array, target, thread_limit)
 
 
-cdef tile_generic(a, reps, out, axis, threads):
-    """`tile` of whatever there is."""
+cdef read_and_tile(a, reps, out, axis, threads):
+    """`tile` of arguments of any kind."""
     cdef cnp.ndarray array = None
     try:
         array = read_plain_or_none(a)
@@ -134,13 +135,13 @@ cdef tile_generic(a, reps, out, axis, threads):
             raise RequestError(TypeError, "must be a NumPy array, got int; repeats of several axes are one argument: "
                                f"{(reps, out)}", "out")
         if array is None:
-            return tile_foreign(a, reps, out, axis, threads)
-        return tile_array(array, reps, out, axis, threads)
+            return tile_not_plain(a, reps, out, axis, threads)
+        return tile_plain(array, reps, out, axis, threads)
     except RequestError as error:
         raise error_of_call(error, "tile", a, array, reps, axis) from error.__cause__
 
 
-cdef tile_foreign(a, reps, out, axis, threads):
+cdef tile_not_plain(a, reps, out, axis, threads):
     """Tile a subclass of ndarray, or an array of another library."""
     cdef Plan plan
     cdef Py_ssize_t repeats[MAX_RANK]
@@ -239,7 +240,7 @@ def tile_region(a, reps, start=MISSING, stop=MISSING, out=None, *, axis=None, th
 
 
 cdef region_of(a, reps, start, stop, out, axis, threads):
-    """The region of a plain or masked array. Its plans are not on the stack while `a` is read: see tile_instead."""
+    """The region of a plain or masked array. Its plans are not on the stack while `a` is read: see serve_numpy_tile."""
     cdef Plan plan, window
     cdef Bounds bounds
     cdef cnp.ndarray target
@@ -359,7 +360,7 @@ def tile_mapped(a, reps, *, axis=None):
     try:
         array = read_plain_or_none(a)
         if array is None:
-            return tile_foreign(a, reps, None, axis, None)
+            return tile_not_plain(a, reps, None, axis, None)
         plan_arguments(&plan, array, reps, axis, None)
         if plan.nbytes and not PyDataType_REFCHK(array.descr):
             result = map_repeats(&plan, array)

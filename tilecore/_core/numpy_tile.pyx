@@ -4,7 +4,7 @@
 the pointer. So all callers are served, also those that bound the name before. No working program breaks: see "Notes".
 
     the object's pointer -> NumPy's function
-                         or `tile_instead`: tilecore or NumPy's
+                         or `serve_numpy_tile`: tilecore or NumPy's
                          or `measure`: a profile, which calls both
 
 Signal handlers may raise between any two instructions of Python code. So this module is compiled, and a signal cannot
@@ -52,7 +52,7 @@ cdef object tile_without_dispatch = getattr(tile_object, "_implementation", None
 cdef object memmap = numpy.memmap, ndarrays = numpy.ndarray.__array_function__, protocol = "__array_function__"
 
 
-cdef object tile_instead(object own, PyObject *const *arguments, size_t n, PyObject *names):
+cdef object serve_numpy_tile(object own, PyObject *const *arguments, size_t n, PyObject *names):
     """Called in the place of NumPy's function, by Python's vectorcall protocol: `names` are those of keywords, or NULL.
 
     NumPy's function gets what may not be tilecore's, with the arguments as they came. No plan lies on the stack while
@@ -61,7 +61,7 @@ cdef object tile_instead(object own, PyObject *const *arguments, size_t n, PyObj
     cdef Py_ssize_t counts[MAX_RANK]
     cdef Py_ssize_t positional = PyVectorcall_NARGS(n)
     cdef int count, reps_at = 1 if names == NULL else find_reps(positional, <tuple>names)  # A is the other
-    if (positional != 2 if names == NULL else reps_at < 0) or not points_to(tile_instead):  # it may have been kept
+    if (positional != 2 if names == NULL else reps_at < 0) or not points_to(serve_numpy_tile):  # it may have been kept
         return numpy_vectorcall(own, arguments, n, names)
     A = <object>arguments[1 - reps_at]
     count = read_fast(<object>arguments[reps_at], 0, counts)
@@ -163,7 +163,7 @@ cdef bint call_latest():
         latest = <vectorcallfunc><size_t>function
     return tile_pointer != NULL and (
         tilecore_atomic_replace(tile_pointer, numpy_vectorcall, latest)
-        or tilecore_atomic_replace(tile_pointer, tile_instead, latest)
+        or tilecore_atomic_replace(tile_pointer, serve_numpy_tile, latest)
         or tilecore_atomic_replace(tile_pointer, measure, latest))
 
 
@@ -251,7 +251,7 @@ cdef class replace_numpy_tile:
         if unknown or more:  # Cython would name __init__
             raise TypeError("replace_numpy_tile: expected no arguments")
         if self.token not in in_force:
-            self.token = install(tile_instead)
+            self.token = install(serve_numpy_tile)
 
     def __del__(self):
         if uninstall(self.token) and not self.entered and not is_finalizing():

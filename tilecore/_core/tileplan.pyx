@@ -113,10 +113,10 @@ cdef class TilePlan:
                 and plan_fits(&self.plan, a)
                 and (result := make_small(&self.plan, a)) is not None):
             return result
-        return self.tile_generic(a, out, threads)
+        return self.read_and_tile(a, out, threads)
 
-    cdef tile_generic(self, a, out, threads):
-        """`tile` of whatever there is."""
+    cdef read_and_tile(self, a, out, threads):
+        """`tile` of arguments of any kind."""
         cdef cnp.ndarray array = None
         cdef int thread_limit
         try:

@@ -28,19 +28,19 @@ def is_plain_masked(a: Any) -> bool:
     return is_masked(a) and type(a) is _masked and a._baseclass is np.ndarray
 
 
-def tile_masked(a: Any, counts: Any, tile_plain: Callable[..., Any]) -> Any:
-    """The tiling of a masked array, or a region of it; `tile_plain` makes that of a plain array.
+def tile_masked(a: Any, counts: Any, tile_ndarray: Callable[..., Any]) -> Any:
+    """The tiling of a masked array, or a region of it; `tile_ndarray` makes that of a plain array.
 
     The result is built as MaskedArray's own methods do: the data, its attributes, the mask. MaskedArray(...) would
     turn the default fill value into an explicit one.
     """
     if not is_plain_masked(a):
         return numpy_tile(a, counts)
-    result = tile_plain(np.ndarray.view(a, np.ndarray)).view(type(a))
+    result = tile_ndarray(np.ndarray.view(a, np.ndarray)).view(type(a))
     result._update_from(a)
     if result._fill_value is not None:
         result._fill_value = result._fill_value.copy()  # setting one later changes it in place
     mask = a._mask
     if mask is not sys.modules["numpy.ma.core"].nomask:
-        result._mask = tile_plain(mask)
+        result._mask = tile_ndarray(mask)
     return result
