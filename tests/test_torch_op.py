@@ -157,9 +157,9 @@ def test_others_go_to_pytorch():
 
 def test_threads_are_those_that_both_allow(monkeypatch):
     asked = []
-    tile_array = tilecore._core.arrays.tile_array
-    spy = lambda a, reps, threads: asked.append(threads) or tile_array(a, reps)  # noqa: E731
-    monkeypatch.setattr(MODULE, "tile_array", spy)
+    tile_plain = tilecore._core.arrays.tile_plain
+    spy = lambda a, reps, threads: asked.append(threads) or tile_plain(a, reps)  # noqa: E731
+    monkeypatch.setattr(MODULE, "tile_plain", spy)
     for theirs, ours in ((1, 3), (3, 1), (3, 2)):
         monkeypatch.setattr(torch, "get_num_threads", lambda theirs=theirs: theirs)
         with tilecore.num_threads(ours):

@@ -24,7 +24,7 @@ import sys as _sys
 import typing as _typing
 from importlib import util as _util
 
-# NumPy first: it may refuse a subinterpreter, and our modules work only in the first interpreter that loads them.
+# NumPy is first: it may refuse a subinterpreter, and our modules work only in the first interpreter that loads them.
 import numpy as _numpy
 
 if _numpy.__version__.startswith(("0.", "1.")):
@@ -55,15 +55,15 @@ from tilecore._profile import profile
 from tilecore._version import __version__ as __version__
 
 _DIALECTS = ("directml", "onnx", "openvino")
-if _typing.TYPE_CHECKING:  # and for programs that freeze others
+if _typing.TYPE_CHECKING:  # read by type checkers, and by programs that freeze others
     from tilecore import directml as directml
     from tilecore import integrations as integrations
     from tilecore import onnx as onnx
     from tilecore import openvino as openvino
 for _name in (*_DIALECTS, "integrations"):
-    # These modules begin with `import tilecore`: the one exception to the layers' order, see ARCHITECTURE.md. Here, an
-    # `import` would wait for a thread whose first import is the module, while that one waits for the package. And
-    # a `__getattr__` that imports later would make Python look up each `tilecore.tile` more slowly.
+    # These modules begin with `import tilecore`: the one exception to the layers' order (ARCHITECTURE.md). An `import`
+    # here would wait for a thread that imports such a module first, while that thread waits for this package. And with
+    # a `__getattr__` that imports them later, Python would look up each `tilecore.tile` more slowly.
     _module = _sys.modules.get(f"tilecore.{_name}")
     if _module is None or getattr(_module.__spec__, "_initializing", False):  # it waits in another thread
         _spec: _typing.Any = _util.find_spec(f"tilecore.{_name}")
@@ -72,11 +72,11 @@ for _name in (*_DIALECTS, "integrations"):
         _sys.modules[_spec.name] = _module  # when it is complete: other threads may import it
     globals()[_name] = _module
 
-# Without the dialects: `from tilecore import *` would bind `onnx` and `openvino` to them, the names of other libraries.
+# The dialects are left out: a star import would bind the names `onnx` and `openvino`, of other libraries, to them.
 __all__ = ["TilePlan", "output_shape", "replace_numpy_tile", "tile", "tile_mapped", "tile_region", "tile_view"]
 __all__ += ["get_max_bytes", "get_num_threads", "get_recycle_limit", "num_threads", "recycled_bytes", "release_memory"]
 __all__ += ["get_include", "profile", "set_max_bytes", "set_num_threads", "set_recycle_limit", "show_config"]
 
-# `help` and pickles name functions and classes as users do. Of two classes, tileplan.pyx and numpy_tile.pyx do this.
+# `help` and pickles name functions and classes as users do. For two classes, tileplan.pyx and numpy_tile.pyx do this.
 for _value in {*map(globals().get, __all__)} - {TilePlan, replace_numpy_tile}:
     _value.__module__ = __name__

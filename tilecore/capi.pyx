@@ -1,17 +1,15 @@
-"""The C functions that other modules call, and the table in which C and C++ find them.
+"""The C functions that other modules call, and the table in which C and C++ find them; tilecore.h describes them.
 
-Cython modules cimport the functions themselves, and Cython checks every signature at import. C and C++ modules
-get the table by import_tilecore() of tilecore.h, which checks the ABI's version. Numba and ctypes find the
-functions in `__pyx_capi__`, Cython's list of them by name and signature. So this module's name and the
-signatures are part of the ABI.
+Cython modules cimport the functions themselves, and Cython checks every signature at import. C and C++ modules get the
+table by import_tilecore() of tilecore.h, which checks the ABI's version. Numba and ctypes find the functions in
+`__pyx_capi__`, Cython's list of them by name and signature. So this module's name and the signatures belong to the ABI.
 
 The `nogil` functions may run in threads that Python does not know, so they call nothing that takes the GIL.
-Sizes are checked before a plan is made, so executing a plan cannot fail.
 """
 
 cdef extern from *:
     """
-    /* The import of a C function waits for the whole package: if another thread imports it, before any module of it. */
+    /* Import the package before each module that is cimported. So this waits for a thread that is importing it. */
     static PyObject *tilecore_import(const char *name) {
         PyObject *package = PyImport_ImportModule("tilecore");
         Py_XDECREF(package);
@@ -28,7 +26,7 @@ from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.plan cimport Plan, input_shape, plan_init, plan_tiling, window_init
 from tilecore._core.request.overlaps cimport may_overlap, may_share
 from tilecore._core.resources.process_state cimport find_cpu_share
-from tilecore._core.strided_arrays cimport StridedArray, locate_memory
+from tilecore._core.strided_arrays cimport StridedArray, locate_data
 from tilecore._core.write.tiling cimport WriteOptions, choose_options_without_gil, write_tiling
 
 from tilecore._core.arrays import tile
@@ -41,15 +39,10 @@ cdef extern from "tilecore/tilecore.h":
 cdef extern from *:
     """
     static const char *const tilecore_texts[] = {
-        "no error",
-        "the rank must be from 0 to 64",
-        "extents must not be negative",
-        "the itemsize must not be negative",
-        "repeats must not be negative",
-        "the result is too large: its size overflows",
-        "no memory for the plan",
-        "import_tilecore() was not called",
-        "unknown status",
+        "no error", "the rank must be from 0 to 64", "extents must not be negative",
+        "the itemsize must not be negative", "repeats must not be negative",
+        "the result is too large: its size overflows", "no memory for the plan",
+        "import_tilecore() was not called", "unknown status",
     };
 
     /* Static, so that it outlives its users. The C compiler compares the functions with the header's types. */
@@ -64,7 +57,7 @@ cdef extern from *:
 
 cdef int check_and_plan(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                         Py_ssize_t itemsize) noexcept nogil:
-    """Check rank, sign and overflow, in this order; return a status."""
+    """Check the arguments in the order of the statuses, fill `plan`, and return a status."""
     cdef int k
     if not (0 <= ndim <= MAX_RANK and 0 <= nreps <= MAX_RANK):
         return TILECORE_BAD_RANK
@@ -142,8 +135,8 @@ cdef void tilecore_plan_execute(const tilecore_plan *handle, const void *src, co
     cdef WriteOptions options
     if plan.nbytes == 0:
         return
-    locate_memory(&source, src, src_strides, plan.input_ndim, input_shape(plan), plan.itemsize)
-    locate_memory(&target, dst, dst_strides, plan.ndim, plan.output, plan.itemsize)
+    locate_data(&source, src, src_strides, plan.input_ndim, input_shape(plan), plan.itemsize)
+    locate_data(&target, dst, dst_strides, plan.ndim, plan.output, plan.itemsize)
     choose_options_without_gil(&options, plan.nbytes, threads, True)
     write_tiling(plan, &source, &target, &options)
 
@@ -185,8 +178,8 @@ cdef int tilecore_find_overlap(int ndim, const Py_ssize_t *shape, const Py_ssize
                                const void *out, Py_ssize_t itemsize) noexcept nogil:
     """Return 1 if elements of `out` may overlap, 2 if it may share memory with the input, else 0."""
     cdef StridedArray source, target
-    locate_memory(&source, data, strides, ndim, shape, itemsize)
-    locate_memory(&target, out, out_strides, out_ndim, out_shape, itemsize)
+    locate_data(&source, data, strides, ndim, shape, itemsize)
+    locate_data(&target, out, out_strides, out_ndim, out_shape, itemsize)
     if not target.contiguous and may_overlap(&target, out_shape, itemsize):
         return 1
     return 2 if may_share(&source, shape, &target, out_shape, itemsize) else 0

@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex, TypeAlias, overload
 from numpy.typing import ArrayLike, NDArray
 
 import tilecore  # noqa: F401 - first: another thread may be importing the package
-from tilecore._core.arrays import tile_array
+from tilecore._core.arrays import tile_plain
 from tilecore._core.request.arguments import read_array
 from tilecore._core.request.errors import RequestError, format_error, short_repr
 from tilecore._core.request.integers import read_count
@@ -156,7 +156,7 @@ def tile_1(
         position = axis if type(axis) is int else _read_whole_number("axis", axis)
         repeats = [1] * tensor.ndim
         repeats[_check_axis(position, tensor.ndim)] = count
-        return tile_array(tensor, tuple(repeats), out, threads=threads)
+        return tile_plain(tensor, tuple(repeats), out, threads=threads)
     except RequestError as error:
         names = {"repeats": "tiles"}
         raise format_error(error, _TILE_1.name, tensor, names, tiles=tiles, axis=axis) from error.__cause__

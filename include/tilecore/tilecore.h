@@ -23,29 +23,28 @@
  *         return TILECORE_OK;
  *     }
  *
- * Build with the folder that tilecore.get_include() returns. Nothing is linked: import_tilecore() finds the
- * functions in the installed package. Cython modules need none of this: `cimport tilecore`.
+ * Build with the folder that tilecore.get_include() returns. Nothing is linked: import_tilecore() finds the functions
+ * in the installed package. Cython modules need none of this: `cimport tilecore`.
  *
  * All functions:
  *
- * - An array is a pointer to its element of index 0 on every axis, an extent for each axis, and strides: bytes
- *   from one element to the next on each axis, of any sign. NULL strides mean C-contiguous. An item is
- *   `itemsize` bytes without references to Python objects. Nothing needs alignment.
- * - The output must be large enough for the result. Its elements must not overlap each other or the source.
- *   This is not checked. Elements of the source may overlap (stride 0). Source and output of an empty result may
- *   be NULL. tilecore.set_max_bytes() does not apply.
+ * - An array is a pointer to its element of index 0 on every axis, an extent for each axis, and strides: bytes from one
+ *   element to the next on each axis, of any sign. NULL strides mean C-contiguous. An item is `itemsize` bytes without
+ *   references to Python objects. Nothing needs alignment.
+ * - The output must be large enough for the result. Its elements must not overlap each other or the source. This is not
+ *   checked. Elements of the source may overlap (stride 0). Source and output of an empty result may be NULL.
+ *   tilecore.set_max_bytes() does not apply.
  * - `threads` is the maximum number of threads that write. 0 or less means the default of the process, as set by
- *   tilecore.set_num_threads() or TILECORE_NUM_THREADS (tilecore.num_threads() applies to calls from Python
- *   only). Pass 1 in threads of your own. Only the calling thread writes outputs below 1 MiB.
- * - Functions that need no GIL may run in any number of threads at once. They never take the GIL and do not check
- *   for signals: a KeyboardInterrupt waits until the call returns. Release the GIL around large calls.
- * - All functions work in a thread with a stack of 48 KiB.
- * - A child of os.fork() may call all functions. Its default is 1 thread until a number is set, by the parent
- *   or the child, or a call from Python uses the default.
+ *   tilecore.set_num_threads() or TILECORE_NUM_THREADS (tilecore.num_threads() applies to calls from Python only).
+ *   Pass 1 in threads of your own. Only the calling thread writes outputs below 1 MiB.
+ * - Functions that need no GIL may run in any number of threads at once. They never take the GIL and do not check for
+ *   signals: a KeyboardInterrupt waits until the call returns. Release the GIL around large calls.
+ * - All functions work in a thread with a stack of 48 KiB, and in a child of os.fork(). The child's default is 1 thread
+ *   until the parent or the child sets a number, or a call from Python uses the default.
  *
- * If a module has several source files, each of them may call import_tilecore(). Or only one calls it: then all
- * files define TILECORE_UNIQUE_SYMBOL as the same name of your own before they include this header, and all but
- * that one also define TILECORE_NO_IMPORT.
+ * If a module has several source files, each may call import_tilecore(). Or only one calls it: then all files define
+ * TILECORE_UNIQUE_SYMBOL as the same name of your own before they include this header, and all but that one also define
+ * TILECORE_NO_IMPORT.
  */
 #ifndef TILECORE_TILECORE_H
 #define TILECORE_TILECORE_H
@@ -53,8 +52,8 @@
 #include <Python.h>
 #include <stddef.h>
 
-/* Minor: functions were added at the table's end. Major: anything else changed. import_tilecore() fails unless
- * the installed tilecore has this major version, and this minor version or a newer one. */
+/* A new minor version adds functions at the table's end; a new major one changes anything else. import_tilecore() fails
+ * unless the installed tilecore has this major version, and this minor version or a newer one. */
 #define TILECORE_ABI_MAJOR 1
 #define TILECORE_ABI_MINOR 0
 
@@ -101,7 +100,7 @@ typedef struct tilecore_api {
 
 #if defined(TILECORE_UNIQUE_SYMBOL)
 #define tilecore_api_table TILECORE_UNIQUE_SYMBOL
-/* Hidden: no other module of the process sees it, whatever name was chosen. */
+/* Hidden, so that no other module of the process sees it, whatever name was chosen. */
 #if defined(__GNUC__)
 __attribute__((visibility("hidden")))
 #endif
@@ -155,9 +154,9 @@ static inline const char *tilecore_status_text(int status)
 
 /* ---------------------------------------------------------------- in one call */
 
-/* The shape and the bytes of a result, by NumPy's rule: the shorter of `shape` (`ndim` entries) and `repeats`
- * (`nreps` entries) gets 1s in front. Writes one entry for each axis of the result to `output_shape`, and the
- * number of bytes to `nbytes`; either may be NULL. Needs no GIL. Returns a status. */
+/* The shape and the bytes of a result, by NumPy's rule: the shorter of `shape` (`ndim` entries) and `repeats` (`nreps`
+ * entries) gets 1s in front. Writes one entry for each axis of the result to `output_shape`, and the number of bytes to
+ * `nbytes`; either may be NULL. Needs no GIL. Returns a status. */
 static inline int tilecore_output_shape(int ndim, const ptrdiff_t *shape, int nreps, const ptrdiff_t *repeats,
                                         ptrdiff_t itemsize, ptrdiff_t *output_shape, ptrdiff_t *nbytes)
 {
@@ -172,8 +171,7 @@ static inline int tilecore_tile(int ndim, const ptrdiff_t *shape, const ptrdiff_
                                 const ptrdiff_t *dst_strides, int threads)
 {
     if (tilecore_api_table == NULL) return TILECORE_NOT_IMPORTED;
-    return tilecore_api_table->tile(ndim, shape, src_strides, nreps, repeats, itemsize, src, dst, dst_strides,
-                                    threads);
+    return tilecore_api_table->tile(ndim, shape, src_strides, nreps, repeats, itemsize, src, dst, dst_strides, threads);
 }
 
 /* ---------------------------------------------------------------- plans */

@@ -3,4 +3,4 @@ cimport numpy as cnp
 from tilecore._core.write.results cimport try_fast  # for the dialects too
 
 
-cpdef tile_array(cnp.ndarray array, reps, out=*, axis=*, threads=*)
+cpdef tile_plain(cnp.ndarray array, reps, out=*, axis=*, threads=*)

@@ -9,11 +9,11 @@ _Int: TypeAlias = SupportsIndex | None
 class _Index(SupportsIndex, Hashable, Protocol):
     """An integer. No array is hashable, and for mypy each supports `__index__`."""
 
-# Not Iterable: arrays of any dtype are.
+# Iterable is left out: arrays of any dtype are iterable.
 _Ints: TypeAlias = _Index | Sequence[SupportsIndex] | Iterator[SupportsIndex] | NDArray[np.integer[Any]]
 _Reps: TypeAlias = _Ints | None
 _Axes: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...] | None
-# Without defaults: pyright would fall back on them if a result is assigned to a variable of another dtype.
+# These have no defaults: pyright would fall back on them if a result is assigned to a variable of another dtype.
 _T = TypeVar("_T", bound=np.generic)
 _T_co = TypeVar("_T_co", bound=np.generic, covariant=True)
 _Out = TypeVar("_Out", bound=NDArray[Any])
@@ -22,7 +22,7 @@ _Ma: TypeAlias = np.ma.MaskedArray[Any, np.dtype[_T]]
 class _Array(Protocol[_T_co]):
     def __array__(self) -> np.ndarray[Any, np.dtype[_T_co]]: ...
 
-# The rank of what `tile` returns, up to 4. By constraints: the type has the number of axes, and not their lengths.
+# The rank of what `tile` returns, up to 4. Constraints, because the type has the number of axes and not their lengths.
 _S = TypeVar("_S", bound=tuple[Any, ...])
 _Of: TypeAlias = np.ndarray[_S, np.dtype[_T]]
 _1: TypeAlias = tuple[int]
@@ -80,6 +80,6 @@ def tile_mapped(a: _Ma[_T], reps: _Ints, *, axis: _Axes = None) -> _Ma[_T]: ...
 def tile_mapped(a: _Array[_T], reps: _Ints, *, axis: _Axes = None) -> NDArray[_T]: ...
 @overload
 def tile_mapped(a: ArrayLike, reps: _Ints, *, axis: _Axes = None) -> NDArray[Any]: ...
-def tile_array(
+def tile_plain(
     array: NDArray[Any], reps: object, out: object = None, axis: object = None, threads: object = None
 ) -> NDArray[Any]: ...

@@ -1,8 +1,9 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""The array functions: they read, check and plan a request; results.pyx executes it.
+"""The public functions of arrays, and what the dialects call. They read, check and plan; results.pyx executes the plan.
 
-`tile` is a compiled builtin: for a plain array and a tuple of ints it only allocates and copies. `tile_foreign` serves
-subclasses and other libraries' arrays. Each public function makes the error from the RequestError that it catches.
+`tile` is a compiled builtin: for a plain array and a tuple of ints it only allocates and copies. `read_and_tile` serves
+all other arguments, by `tile_plain` or, for subclasses and other libraries' arrays, by `tile_not_plain`. Each public
+function makes the error from the RequestError that it catches.
 """
 
 from functools import partial
@@ -66,15 +67,14 @@ def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None):
     Parameters
     ----------
     a : array_like
-        Any shape, dtype and strides. A `numpy.ma.MaskedArray` is tiled with its mask. For other subclasses,
-        and for arrays of other libraries with ``__array_function__``, the result is that of `numpy.tile`.
-        A `numpy.memmap` counts as a plain array.
+        Any shape, dtype and strides. A `numpy.ma.MaskedArray` is tiled with its mask, a `numpy.memmap` as an ndarray.
+        Other subclasses, and other libraries' arrays with ``__array_function__``, give the result of `numpy.tile`.
     reps : int or sequence of int
         Repeats per axis, 0 or more; at most 64 of them. Any iterable except text and sets.
     out : numpy.ndarray, optional
-        An array to write into, of exactly the result's shape and dtype. It must be writeable, share no memory with `a`,
-        and have no overlapping elements. It may have any strides. Errors are raised before anything is written, except
-        those of signal handlers and, for Python objects, those of their own code or of a lack of memory.
+        A writeable array of the result's shape and dtype, and of any strides. It must share no memory with `a`, and
+        have no overlapping elements. Errors are raised before anything is written, except those of signal handlers and,
+        for Python objects, those of their own code or of a lack of memory.
     axis : int or tuple of int, optional
         The axes to repeat, with one repeat for each. All others stay as they are. Negative axes count from the end.
         By default, the last repeat is for the last axis, and so on.
@@ -84,9 +84,8 @@ def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None):
     Returns
     -------
     numpy.ndarray
-        `out` if given, else a new, writeable, C-contiguous array that shares no memory with `a`. Axis
-        ``k`` has ``shape[k] * reps[k]`` elements. The dtype is that of `a`, except that strings of length 0
-        become strings of length 1, as in NumPy.
+        `out` if given, else a new, writeable, C-contiguous array that shares no memory with `a`. Axis ``k`` has
+        ``shape[k] * reps[k]`` elements. The dtype is that of `a`; as in NumPy, strings of length 0 get length 1.
 
     Raises
     ------
@@ -94,9 +93,8 @@ def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None):
         `reps`, `axis` or `threads` that are not integers (1.0 and True are not), an input that is not an array,
         an `out` that is not an array or has another dtype.
     ValueError
-        A negative repeat, more than 64 repeats, sizes that overflow 64 bits, `threads` below 1; an `out` that
-        has another shape, is read-only, or overlaps `a` or itself; an axis that is given twice, or is out of
-        bounds (`numpy.exceptions.AxisError`).
+        A negative repeat, more than 64 repeats, sizes that overflow 64 bits, `threads` below 1; an `out` of another
+        shape, read-only, or overlapping; an axis given twice, or out of bounds (`numpy.exceptions.AxisError`).
     MemoryError
         A result larger than `get_max_bytes()`. Nothing is allocated.
 
@@ -114,10 +112,10 @@ def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None):
         return result
     if a is MISSING or reps is MISSING:
         raise TypeError(f"tile: {'a' if a is MISSING else 'reps'} is missing")
-    return tile_generic(a, reps, out, axis, threads)
+    return read_and_tile(a, reps, out, axis, threads)
 
 
-cpdef tile_array(cnp.ndarray array, reps, out=None, axis=None, threads=None):
+cpdef tile_plain(cnp.ndarray array, reps, out=None, axis=None, threads=None):
     """`tile` of a plain array. Raises RequestErrors, from which the caller makes the error."""
     cdef Plan plan
     cdef int thread_limit = read_threads(threads)
@@ -125,8 +123,8 @@ cpdef tile_array(cnp.ndarray array, reps, out=None, axis=None, threads=None):
     return make_result(&plan, array, target, thread_limit)
 
 
-cdef tile_generic(a, reps, out, axis, threads):
-    """`tile` of whatever there is."""
+cdef read_and_tile(a, reps, out, axis, threads):
+    """`tile` of arguments of any kind."""
     cdef cnp.ndarray array = None
     try:
         array = read_plain_or_none(a)
@@ -134,13 +132,13 @@ cdef tile_generic(a, reps, out, axis, threads):
             raise RequestError(TypeError, "must be a NumPy array, got int; repeats of several axes are one argument: "
                                f"{(reps, out)}", "out")
         if array is None:
-            return tile_foreign(a, reps, out, axis, threads)
-        return tile_array(array, reps, out, axis, threads)
+            return tile_not_plain(a, reps, out, axis, threads)
+        return tile_plain(array, reps, out, axis, threads)
     except RequestError as error:
         raise error_of_call(error, "tile", a, array, reps, axis) from error.__cause__
 
 
-cdef tile_foreign(a, reps, out, axis, threads):
+cdef tile_not_plain(a, reps, out, axis, threads):
     """Tile a subclass of ndarray, or an array of another library."""
     cdef Plan plan
     cdef Py_ssize_t repeats[MAX_RANK]
@@ -207,8 +205,7 @@ def tile_region(a, reps, start=MISSING, stop=MISSING, out=None, *, axis=None, th
     reps : int or sequence of int, or None
         As in `tile`. None repeats `a` without end, in both directions: element ``i`` is ``a[i mod a.shape]``.
     start, stop : tuple of int
-        One entry for each axis of the result, with ``0 <= start <= stop <= shape``. With ``reps=None`` both
-        may be negative.
+        One entry for each axis of the result: ``0 <= start <= stop <= shape``. With ``reps=None`` both may be negative.
     out : numpy.ndarray, optional
         As in `tile`, of shape ``stop - start``.
     axis, threads
@@ -239,7 +236,7 @@ def tile_region(a, reps, start=MISSING, stop=MISSING, out=None, *, axis=None, th
 
 
 cdef region_of(a, reps, start, stop, out, axis, threads):
-    """The region of a plain or masked array. Its plans are not on the stack while `a` is read: see tile_instead."""
+    """The region of a plain or masked array. Its plans are on the stack only once `a` is read: see serve_numpy_tile."""
     cdef Plan plan, window
     cdef Bounds bounds
     cdef cnp.ndarray target
@@ -249,13 +246,13 @@ cdef region_of(a, reps, start, stop, out, axis, threads):
         return masked_region(a, reps, &bounds, out, axis, threads)
     if reps is None and axis is not None:
         raise RequestError(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
-    target = plan_arguments(&plan, a, () if reps is None else reps, axis, out)  # periodic: of one repeat
+    target = plan_arguments(&plan, a, () if reps is None else reps, axis, out)  # one repeat, if periodic
     plan_window(&window, &plan, &bounds, reps is None)
     return make_result(&window, a, target, thread_limit)
 
 
 cdef masked_region(a, reps, const Bounds *bounds, out, axis, threads):
-    """The region of a masked array: of data and mask. Repeats may be an iterator, so they are read once."""
+    """The region of a masked array, of data and mask. Repeats may be an iterator, so they are read once for both."""
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef int n
     if out is not None:
@@ -297,8 +294,7 @@ def tile_view(a, reps, *, axis=None):
     Raises
     ------
     TypeError, ValueError
-        As `tile`. ValueError also if strides cannot express the result. There is no size limit, because
-        nothing is allocated.
+        As `tile`. ValueError also if strides cannot express the result. Nothing is allocated, so no size is too large.
     """
     cdef Plan plan
     cdef cnp.ndarray array = None
@@ -334,8 +330,7 @@ def tile_mapped(a, reps, *, axis=None):
     memory. Writing to all of it takes longer than `tile`, and as much memory.
 
     Only repeats along the first axis share pages, on Linux, and only if the block is at most a third of the result.
-    Otherwise the result is an ordinary array, as from `tile`. The documentation's page "Memory" has examples, and the
-    other conditions.
+    Else the result is an ordinary array, as from `tile`. The documentation's page "Memory" has the other conditions.
 
     Parameters
     ----------
@@ -345,21 +340,19 @@ def tile_mapped(a, reps, *, axis=None):
     Returns
     -------
     numpy.ndarray
-        As `tile`: new, writeable, C-contiguous. If it shares pages, it does not own its memory:
-        ``flags.owndata`` is False, and ``result.resize`` raises an error.
+        As `tile`. If it shares pages, ``flags.owndata`` is False, and ``result.resize`` raises an error.
 
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As `tile`. The size limit applies to the block that is written. If the result is an ordinary array, the limit
-        applies to the whole result.
+        As `tile`. The size limit applies to the block that is written, or to the whole of an ordinary array.
     """
     cdef Plan plan
     cdef cnp.ndarray array = None, result = None
     try:
         array = read_plain_or_none(a)
         if array is None:
-            return tile_foreign(a, reps, None, axis, None)
+            return tile_not_plain(a, reps, None, axis, None)
         plan_arguments(&plan, array, reps, axis, None)
         if plan.nbytes and not PyDataType_REFCHK(array.descr):
             result = map_repeats(&plan, array)

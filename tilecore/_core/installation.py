@@ -1,4 +1,4 @@
-"""The folder of the C headers, for other builds; the configuration, for bug reports."""
+"""`get_include`, for builds of other packages, and `show_config`, for bug reports."""
 
 import os
 import sys
@@ -25,7 +25,7 @@ def get_include() -> str:
     >>> os.path.exists(os.path.join(tilecore.get_include(), "tilecore", "tilecore.h"))
     True
 
-    The headers are included as in ``#include <tilecore/tilecore.h>``.
+    Source files include them as in ``#include <tilecore/tilecore.h>``.
     """
     package = os.path.dirname(os.path.dirname(__file__))
     installed = os.path.join(package, "include")
@@ -47,12 +47,7 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
     Parameters
     ----------
     mode : "stdout" or "dicts"
-        "stdout" prints, and "dicts" returns a dict of dicts, as `numpy.show_config` does.
-
-    Raises
-    ------
-    ValueError
-        For another mode.
+        "stdout" prints, and "dicts" returns a dict of dicts, as `numpy.show_config` does. Others raise a ValueError.
     """
     if not isinstance(mode, str) or mode not in ("stdout", "dicts"):  # an array compares by item
         raise ValueError(f"show_config: expected mode 'stdout' or 'dicts', got {short_repr(mode)}")

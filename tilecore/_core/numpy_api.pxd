@@ -16,7 +16,6 @@ cdef extern from "Python.h":
         const char *tp_name
         PyObject *tp_dict
         Py_ssize_t tp_vectorcall_offset
-        unsigned long tp_flags
     void PyType_Modified(PyTypeObject *type) noexcept
 
 

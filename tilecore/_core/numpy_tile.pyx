@@ -4,7 +4,7 @@
 the pointer. So all callers are served, also those that bound the name before. No working program breaks: see "Notes".
 
     the object's pointer -> NumPy's function
-                         or `tile_instead`: tilecore or NumPy's
+                         or `serve_numpy_tile`: tilecore or NumPy's
                          or `measure`: a profile, which calls both
 
 Signal handlers may raise between any two instructions of Python code. So this module is compiled, and a signal cannot
@@ -22,7 +22,7 @@ from tilecore._core.request.numpy_own import numpy_tile
 
 cimport cython
 cimport numpy as cnp
-from cpython.object cimport PyObject, PyTypeObject
+from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
 from tilecore._core.arrays cimport try_fast
@@ -45,23 +45,23 @@ cdef extern from "Python.h":
     PyObject *_PyType_Lookup(PyTypeObject *type, object name) noexcept  # borrowed
 
 
-# In C variables, because Python clears the module's names at exit.
+# These are C variables, because Python clears the module's names at exit.
 cdef object is_finalizing = sys.is_finalizing
 cdef object tilecore_tile = tile, tile_by_numpy = numpy_tile, tile_object = getattr(numpy_tile, "__self__", None)
-cdef object tile_without_dispatch = getattr(tile_object, "_implementation", None)  # for what NumPy has converted
+cdef object tile_without_dispatch = getattr(tile_object, "_implementation", None)  # for arrays that were converted
 cdef object memmap = numpy.memmap, ndarrays = numpy.ndarray.__array_function__, protocol = "__array_function__"
 
 
-cdef object tile_instead(object own, PyObject *const *arguments, size_t n, PyObject *names):
-    """Called in the place of NumPy's function, by Python's vectorcall protocol: `names` are those of keywords, or NULL.
+cdef object serve_numpy_tile(object own, PyObject *const *arguments, size_t n, PyObject *names):
+    """Python calls this in the place of NumPy's function, by vectorcall: `names` are those of keywords, or NULL.
 
-    NumPy's function gets what may not be tilecore's, with the arguments as they came. No plan lies on the stack while
-    the caller's code runs: that code may call `numpy.tile`, level upon level, until Python raises a RecursionError.
+    What may not be tilecore's goes on to NumPy's function, with the arguments as they came. No plan lies on the stack
+    while the caller's code runs: it may call `numpy.tile`, level upon level, until Python raises a RecursionError.
     """
     cdef Py_ssize_t counts[MAX_RANK]
     cdef Py_ssize_t positional = PyVectorcall_NARGS(n)
     cdef int count, reps_at = 1 if names == NULL else find_reps(positional, <tuple>names)  # A is the other
-    if (positional != 2 if names == NULL else reps_at < 0) or not points_to(tile_instead):  # it may have been kept
+    if (positional != 2 if names == NULL else reps_at < 0) or not points_to(serve_numpy_tile):  # callers may keep it
         return numpy_vectorcall(own, arguments, n, names)
     A = <object>arguments[1 - reps_at]
     count = read_fast(<object>arguments[reps_at], 0, counts)
@@ -80,7 +80,7 @@ cdef object tile_instead(object own, PyObject *const *arguments, size_t n, PyObj
 
 
 cdef int find_reps(Py_ssize_t positional, tuple names) except -2:
-    """The index of the repeats among the arguments; -1: they are not A and reps."""
+    """The index of the repeats among the arguments; -1 if these are not A and reps."""
     cdef Py_ssize_t named = len(names)
     cdef int reps_at = named != 2 or names[1] == "reps"
     if positional + named != 2 or named and names[reps_at - positional] != "reps" or (
@@ -96,7 +96,7 @@ cdef inline bint overrides(A) noexcept:
 
 
 cdef bint raises_in_numpy(cnp.ndarray array, int n, const Py_ssize_t *counts) noexcept:
-    """Whether sizes overflow in NumPy's function so that it raises. It crashes if the rows that it repeats overflow."""
+    """Whether NumPy's function raises because sizes overflow. If the count of rows that it repeats does, it crashes."""
     cdef Py_ssize_t rows = 1, left = cnp.PyArray_SIZE(array), size, extent
     cdef int k, ndim = cnp.PyArray_NDIM(array), rank = max(n, ndim)
     if left == 0:
@@ -113,7 +113,7 @@ cdef bint raises_in_numpy(cnp.ndarray array, int n, const Py_ssize_t *counts) no
 
 
 cdef bint keeps_kind(cnp.ndarray array, int n, const Py_ssize_t *counts) except -1:
-    """Whether NumPy's result is a memmap; or not C-contiguous, as the array, because nothing is repeated."""
+    """Whether NumPy's result is a memmap, or keeps the array's memory order because nothing is repeated."""
     cdef int k
     if not PyArray_CheckExact(array) and isinstance(array, memmap):
         return True
@@ -149,7 +149,7 @@ cdef install(vectorcallfunc function):
 
 
 cdef bint uninstall(token):
-    """Return whether it was in force. They may end in any order, also without memory."""
+    """End what `install` began, in any order; return whether it was in force. This needs no memory."""
     with cython.critical_section(lock):
         was = in_force.pop(token, None) is not None
         call_latest()
@@ -157,13 +157,13 @@ cdef bint uninstall(token):
 
 
 cdef bint call_latest():
-    """Return whether it is called. Only what this copy of tilecore has put there is replaced."""
+    """Let Python call the latest function in force, or NumPy's; return False if the pointer is not this copy's."""
     cdef vectorcallfunc latest = numpy_vectorcall
     for function in in_force.values():
         latest = <vectorcallfunc><size_t>function
     return tile_pointer != NULL and (
         tilecore_atomic_replace(tile_pointer, numpy_vectorcall, latest)
-        or tilecore_atomic_replace(tile_pointer, tile_instead, latest)
+        or tilecore_atomic_replace(tile_pointer, serve_numpy_tile, latest)
         or tilecore_atomic_replace(tile_pointer, measure, latest))
 
 
@@ -237,7 +237,7 @@ cdef class replace_numpy_tile:
     Notes
     -----
     NumPy's own function still gets what `tilecore.tile` would reject, other libraries' arrays, memmaps, and calls that
-    repeat nothing and so keep the order of the memory. A result larger than `get_max_bytes()` is a MemoryError.
+    repeat nothing, which keep the memory order. A result larger than `get_max_bytes()` is a MemoryError.
 
     `numpy.ma`, `numpy.matlib`, ``torch.tile`` and ``jax.numpy.tile`` do not call `numpy.tile`.
 
@@ -251,7 +251,7 @@ cdef class replace_numpy_tile:
         if unknown or more:  # Cython would name __init__
             raise TypeError("replace_numpy_tile: expected no arguments")
         if self.token not in in_force:
-            self.token = install(tile_instead)
+            self.token = install(serve_numpy_tile)
 
     def __del__(self):
         if uninstall(self.token) and not self.entered and not is_finalizing():

@@ -1,4 +1,4 @@
-"""The address and the strides of an array, for code without Python objects, and the check of its shape."""
+"""Where an array lies, by address and strides, for code without Python objects; the check of an array's shape."""
 
 cimport numpy as cnp
 
@@ -33,8 +33,8 @@ cdef inline void locate_array(StridedArray *place, cnp.ndarray array) noexcept:
             place.strides[k] = cnp.PyArray_STRIDE(array, k)
 
 
-cdef inline void locate_memory(StridedArray *place, const void *data, const Py_ssize_t *strides, int ndim,
-                               const Py_ssize_t *shape, Py_ssize_t itemsize) noexcept nogil:
+cdef inline void locate_data(StridedArray *place, const void *data, const Py_ssize_t *strides, int ndim,
+                             const Py_ssize_t *shape, Py_ssize_t itemsize) noexcept nogil:
     """Fill `place` for an array at `data`. NULL strides mean C order; other strides are compared with C order."""
     cdef int k
     place.data = <char *>data

@@ -1,10 +1,10 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""What needs no array: `output_shape`; and TilePlan, a tiling planned once, for many arrays of one shape and dtype.
+"""The public `TilePlan`, a tiling planned once for many arrays of one shape and dtype, and `output_shape`.
 
 A batch is either a *stack*, one array (n, *shape), or a list of arrays that lie anywhere:
 
-    stack    written as one array, by a plan with one more axis in front, not repeated
-    list     a StridedArray of each array is made, then all are written in one call
+    stack    is tiled as one array, by a plan with one more axis in front that is not repeated
+    list     a StridedArray is filled for each array, then one call writes all results
 
 Threads take whole arrays if the results are small, and the blocks of one result if it is large.
 """
@@ -53,8 +53,8 @@ cdef class TilePlan:
     >>> plan.batch([numpy.ones((2, 3), "float32"), numpy.zeros((2, 3), "float32")]).shape
     (2, 4, 6)
 
-    A plan is immutable, comparable, hashable and picklable, and many threads may use it at once. The result
-    may be larger than memory: `region` makes parts of it.
+    A plan is immutable, comparable, hashable and picklable, and many threads may use it at once. The result may be
+    larger than memory: `region` makes parts of it.
 
     Parameters
     ----------
@@ -71,9 +71,7 @@ cdef class TilePlan:
         As `tile`, for the shape and the reps.
     """
     cdef Plan plan
-    cdef readonly tuple input_shape
-    cdef readonly tuple output_shape
-    cdef readonly tuple reps    # one for each axis of the result
+    cdef readonly tuple input_shape, output_shape, reps     # `reps` has one entry for each axis of the result
     cdef readonly cnp.dtype dtype
     cdef object __weakref__
 
@@ -84,8 +82,7 @@ cdef class TilePlan:
             what = "shape" if shape is MISSING else "reps" if reps is MISSING else "dtype" if dtype is MISSING else ""
             raise TypeError("TilePlan: expected the arguments shape, reps and dtype, and at most axis="
                             + (f"; {what} is missing" if what else ""))
-        cdef Py_ssize_t dims[MAX_RANK]
-        cdef Py_ssize_t repeats[MAX_RANK]
+        cdef Py_ssize_t dims[MAX_RANK], repeats[MAX_RANK]
         cdef Plan *plan = &self.plan
         cdef int ndim, n
         try:
@@ -113,10 +110,10 @@ cdef class TilePlan:
                 and plan_fits(&self.plan, a)
                 and (result := make_small(&self.plan, a)) is not None):
             return result
-        return self.tile_generic(a, out, threads)
+        return self.read_and_tile(a, out, threads)
 
-    cdef tile_generic(self, a, out, threads):
-        """`tile` of whatever there is."""
+    cdef read_and_tile(self, a, out, threads):
+        """`tile` of arguments of any kind."""
         cdef cnp.ndarray array = None
         cdef int thread_limit
         try:
@@ -153,9 +150,8 @@ cdef class TilePlan:
         >>> plan.batch(numpy.zeros((5, 28, 28, 1), "uint8")).shape
         (5, 28, 28, 3)
 
-        ``result[i] = plan.tile(arrays[i])``. The number of arrays may differ from call to call. All arrays are
-        checked before anything is written. Most of the work is done without the GIL. A data loader can use `batch`
-        in its ``collate_fn``.
+        ``result[i] = plan.tile(arrays[i])``, for any number of arrays. All are checked before anything is written. Most
+        of the work is done without the GIL. A data loader can use `batch` in its ``collate_fn``.
 
         Parameters
         ----------
@@ -211,7 +207,7 @@ cdef class TilePlan:
         return self.__reduce__() == other.__reduce__()
 
     def __hash__(self):
-        # Not the dtype's hash: equal dtypes with NaN for a missing string have different ones.
+        # The dtype's hash is left out: equal dtypes with NaN for a missing string have different ones.
         return hash((self.input_shape, self.reps, self.dtype.kind, self.plan.itemsize))
 
     def __reduce__(self):
@@ -227,7 +223,7 @@ cdef cnp.dtype read_dtype(dtype):
 
 
 cdef cnp.ndarray tile_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
-    """Return the tilings of the arrays in a stack, by a plan for `dtype`."""
+    """The tilings of the arrays in a stack, by a plan for `dtype`."""
     cdef cnp.ndarray array = read_plain(arrays), target
     cdef const Py_ssize_t *shape = input_shape(plan)
     cdef Plan stack
@@ -248,7 +244,7 @@ cdef cnp.ndarray tile_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int 
 
 
 cdef cnp.ndarray pad_stack(const Plan *stack, cnp.ndarray array):
-    """The stack, with axes of length 1 after its first axis to pad each source: a view, so its shape stays as it is."""
+    """A view of the stack, with axes of length 1 after its first axis, which pad each source to the plan's rank."""
     cdef Py_ssize_t strides[MAX_RANK]
     cdef int k, padding = stack.ndim - cnp.PyArray_NDIM(array)
     if padding == 0:
@@ -280,8 +276,7 @@ def output_shape(shape, reps, *, axis=None):
         As `tile`, for the shape too.
     """
     cdef Plan plan
-    cdef Py_ssize_t repeats[MAX_RANK]
-    cdef Py_ssize_t dims[MAX_RANK]
+    cdef Py_ssize_t dims[MAX_RANK], repeats[MAX_RANK]
     cdef int ndim, n
     try:
         ndim = read_integers(shape, 0, dims, "shape", 0)

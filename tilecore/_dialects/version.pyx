@@ -5,7 +5,7 @@ cimport cython
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport MAX_RANK, NPY_USERDEF, PY_SSIZE_T_MAX
-from tilecore._core.arrays cimport tile_array, try_fast
+from tilecore._core.arrays cimport tile_plain, try_fast
 from tilecore._core.request.integers cimport read_fast
 
 from tilecore._core.request.arguments import read_array
@@ -62,7 +62,7 @@ cdef class Version:
         tensor = None
         try:
             tensor = read_array(input)
-            return tile_array(tensor, self.read_counts(tensor, repeats), out, None, threads)
+            return tile_plain(tensor, self.read_counts(tensor, repeats), out, None, threads)
         except RequestError as error:
             raise format_error(error, self.name, tensor, self.names, repeats=repeats) from error.__cause__
 

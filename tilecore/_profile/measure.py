@@ -118,7 +118,7 @@ class Profile:
         self.table: dict[str, Any] = {}  # what is reported, as data
 
     def block(self) -> ProfileBlock:
-        return ProfileBlock(self, active, tile)
+        return ProfileBlock(self, active, measure_call)
 
     def start(self) -> dict[str, Any]:
         self.processors, self.times, self.started = processor_seconds(), os.times(), perf_counter()
@@ -181,7 +181,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=forget)
 
 
-def tile(*args: Any, **kwargs: Any) -> Any:
+def measure_call(*args: Any, **kwargs: Any) -> Any:
     """Called instead of `numpy.tile`. The innermost profile has the time for pairs, and all note them."""
     begin, profiles = perf_counter(), tuple(active)
     if not profiles or getattr(local, "inside", False):  # called by an array of another library, for instance
@@ -262,7 +262,7 @@ def calibrate(spent: float, calls: int) -> tuple[float, float]:
     trial.start()
     trial.spent = spent
     active.append(trial)
-    names = {"tile": numpy_tile, "measured": partial(tile), "x": numpy.zeros(1)}
+    names = {"tile": numpy_tile, "measured": partial(measure_call), "x": numpy.zeros(1)}
     for _ in range(15):
         trial.sites, trial.cost = {}, 0.0
         theirs = timeit("tile(x, 2)", number=100, globals=names) / 100

@@ -83,7 +83,7 @@ def tile(a, reps, out=None, axis=None, threads=None):
         raise TypingError(f"tilecore: out must have the rank of the result, {len(room)}, got {out}")
     strided, spread = a.layout != "C", not is_nonelike(out) and out.layout != "C"
 
-    def tile_array(a, reps, out=None, axis=None, threads=None):
+    def compiled_tile(a, reps, out=None, axis=None, threads=None):
         max_threads = 0  # C's default
         if threads is not None:
             if threads < 1:
@@ -110,7 +110,7 @@ def tile(a, reps, out=None, axis=None, threads=None):
         c_tile(*given, a.ctypes, result.ctypes, result_steps, max_threads)
         return result
 
-    return tile_array
+    return compiled_tile
 
 
 def tile_of_numpy(A, reps):

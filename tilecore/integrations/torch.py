@@ -26,7 +26,7 @@ from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 
-from tilecore._core.arrays import tile_array
+from tilecore._core.arrays import tile_plain
 from tilecore._core.request.errors import RequestError, format_error, pass_on
 from tilecore._core.resources.threads import get_num_threads
 
@@ -162,7 +162,7 @@ def tile_memory(input: Tensor, dims: Any, torch_function: Callable[..., Tensor] 
     limit = torch.get_num_threads()
     threads = limit if limit < get_num_threads() else None  # the default, where two are slower, learns it
     try:
-        result = torch.from_numpy(tile_array(array, dims, threads=threads))
+        result = torch.from_numpy(tile_plain(array, dims, threads=threads))
     except RequestError as error:
         nested = any(getattr(count, "ndim", isinstance(count, (tuple, list))) for count in dims)
         error.kind = TypeError if nested or error.kind is TypeError else RuntimeError  # as PyTorch's own

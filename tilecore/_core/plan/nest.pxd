@@ -31,7 +31,7 @@ cdef struct RegionIter:             # a region of a tiling, or all of it
 
 
 cdef struct Nest:
-    int n                           # loops in use; loop[0] is a row of bytes, with steps of 1
+    int n                           # loops in use; loop[0] is a row, with steps of one byte
     Py_ssize_t src_offset, dst_offset   # of the first row
     Loop loop[MAX_LOOPS]            # innermost first
 
@@ -68,9 +68,9 @@ cdef inline int first_moving(const Nest *nest) noexcept nogil:
 
 
 cdef inline bint next_step(const Loop *loop, Py_ssize_t *at, int n, char **dst, const char **src) noexcept nogil:
-    """Advance by one step of the innermost loop, or of one outside it; return False at the end of the outermost.
+    """Advance by one step of the innermost loop that is not at its end; return False if all `n` are.
 
-    `at`: the position in each loop, from 0 to count - 1.
+    `at` has the position in each loop, from 0 to count - 1.
     """
     cdef int k
     for k in range(n):
@@ -88,5 +88,4 @@ cdef inline bint next_step(const Loop *loop, Py_ssize_t *at, int n, char **dst, 
 cdef void region_iter_init(RegionIter *iter, const Plan *plan, const StridedArray *source,
                            const StridedArray *target) noexcept nogil
 cdef Py_ssize_t next_piece(RegionIter *iter, Nest *nest) noexcept nogil
-cdef void nest_init(const Plan *plan, const StridedArray *source, const StridedArray *target,
-                    Nest *nest) noexcept nogil
+cdef void nest_init(const Plan *plan, const StridedArray *source, const StridedArray *target, Nest *nest) noexcept nogil

@@ -1,4 +1,4 @@
-"""A plan -> the loops that write the tiling.
+"""Makes, from a plan, the loops that write its result, as one nest or several. The modules of write/ execute them.
 
 Tile is one rule: out[i] = in[i mod d] on every axis of extent d. So an axis that is repeated r times is two loops over
 the output: r times (0 bytes forward in the source) over d steps (the axis' stride forward in the source). All axes make
@@ -31,8 +31,8 @@ to three stretches: the end of a first repeat, whole repeats, the start of a las
     tiling   0 1 2 3 4 0 1 2 3 4 0 1 2 3 4 0 1 2 ...
     region         3 4|0 1 2 3 4 0 1 2 3 4|0 1           stretches of 2, of 2 x 5, and of 2 elements
 
-Each combination of one stretch per axis is a piece, which is a nest. A whole tiling is a region of one piece. If
-start or stop is a multiple of the extent, there are fewer. Only start's index within a repeat matters.
+Each combination of one stretch per axis is a piece, which one nest writes; a whole tiling is one piece. There are fewer
+stretches if start or stop is a multiple of the extent. Only start's index within a repeat matters.
 """
 
 from tilecore._core.strided_arrays cimport magnitude
@@ -40,10 +40,7 @@ from tilecore._core.strided_arrays cimport magnitude
 
 cdef void region_iter_init(RegionIter *iter, const Plan *plan, const StridedArray *source,
                            const StridedArray *target) noexcept nogil:
-    """Fill `iter` for the plan's result, which must not be empty.
-
-    An axis that steps backward in the output begins at its other end. One that only continues its inner axis joins it.
-    """
+    """Fill `iter` for the plan's result, which must not be empty."""
     cdef AxisIter axis
     cdef int i
     iter.n, iter.src_offset, iter.dst_offset, iter.itemsize, iter.finished = 0, 0, 0, plan.itemsize, False
@@ -51,10 +48,10 @@ cdef void region_iter_init(RegionIter *iter, const Plan *plan, const StridedArra
     for i in range(plan.ndim):
         axis = iter.axis[i]
         if axis.extent == 1:
-            axis.src_step = 0  # in the place of any number, which may have no opposite
+            axis.src_step = 0  # the stride may be any number, also one without an opposite
         if axis.dst_step < 0 and axis.count > 1:
             reverse_axis(iter, &axis)
-        if axis.src_step == 0 or axis.count <= axis.extent - axis.first:  # it does not wrap, or to the same byte
+        if axis.src_step == 0 or axis.count <= axis.extent - axis.first:  # it wraps to no other byte
             iter.src_offset += axis.first * axis.src_step
             axis.first, axis.extent = 0, axis.count
         axis.src_index = axis.first
@@ -64,7 +61,7 @@ cdef void region_iter_init(RegionIter *iter, const Plan *plan, const StridedArra
 
 cdef void sort_axes(RegionIter *iter, const Plan *plan, const StridedArray *source,
                     const StridedArray *target) noexcept nogil:
-    """Fill all axes, sorted by their stride in the output, the shortest innermost; of equal strides, the last."""
+    """Fill all axes, innermost first: sorted by the size of their stride in the output; if equal, the last first."""
     cdef Py_ssize_t src_bytes = plan.itemsize, dst_bytes = plan.itemsize, src, dst
     cdef int i, k, padding = plan.ndim - plan.input_ndim
     for k in range(plan.ndim - 1, -1, -1):
@@ -126,7 +123,7 @@ cdef Py_ssize_t next_piece(RegionIter *iter, Nest *nest) noexcept nogil:
         if carry and length < left:
             axis.dst_index, axis.src_index = axis.dst_index + length, 0
             carry = False
-        elif carry:  # this was the last of its pieces: back to the first
+        elif carry:  # back to the axis' first piece
             axis.dst_index, axis.src_index = 0, axis.first
     nest.src_offset, nest.dst_offset, iter.finished = src, dst, carry
     return nbytes

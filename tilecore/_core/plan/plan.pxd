@@ -1,4 +1,4 @@
-"""Plan: a tiling of checked sizes, or a window on one, that write/ executes for any source of its shape, many times.
+"""Plan: the checked sizes of a tiling, or of a window on one. write/ executes it for any source of its shape.
 
     tile, tilecore_tile         make one on the stack, and execute it once
     TilePlan, tilecore_plan     keep one, and make windows on the stack
@@ -16,12 +16,12 @@ cdef struct Plan:
     int input_ndim
     Py_ssize_t itemsize
     Py_ssize_t nbytes               # of the result
-    Py_ssize_t copies               # of each input element; 0: no elements, or more copies of some than of others
+    Py_ssize_t copies               # of each input element; 0 if the result is empty, or some have more than others
     bint is_window                  # a part of a tiling that cuts a repeat; whole repeats are a tiling of their own
     Py_ssize_t shape[MAX_RANK]      # of the input, padded with 1s in front
     Py_ssize_t repeats[MAX_RANK]    # padded with 1s in front
     Py_ssize_t output[MAX_RANK]     # the result's shape: shape * repeats, or that of the window
-    Py_ssize_t start[MAX_RANK]      # of a window, less whole repeats; not set for others
+    Py_ssize_t start[MAX_RANK]      # of a window, less whole repeats; else not set
 
 
 cdef struct Bounds:     # of a window, as they were given

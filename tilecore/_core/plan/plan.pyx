@@ -1,7 +1,6 @@
-"""Shape, repeats, itemsize and the bounds of a window -> checked sizes.
+"""Makes a `Plan`: checks a shape, repeats, an itemsize, and the bounds of a window.
 
-After these checks every count and every offset fits 64 bits, so the functions that use the sizes cannot fail: they are
-`noexcept nogil`.
+After these checks every count and offset fits 64 bits. So functions that execute a plan cannot fail (`noexcept nogil`).
 """
 
 from tilecore._core.request.errors import RequestError
@@ -20,8 +19,7 @@ cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, co
                     Py_ssize_t itemsize) noexcept nogil:
     """Fill `plan`; return whether no repeat is negative and all sizes fit 64 bits.
 
-    Both ranks must be at most MAX_RANK, and no extent negative. As in NumPy, an empty result is an error if the product
-    of its non-zero extents overflows.
+    Needs ranks up to MAX_RANK, no negative extent. As in NumPy, an empty result's non-zero extents must not overflow.
     """
     cdef Py_ssize_t k, rank = ndim if ndim > nreps else nreps, padding = rank - ndim, reps_padding = rank - nreps
     cdef Py_ssize_t count = 1, extent, repeat, output, nbytes
@@ -51,10 +49,7 @@ cdef int plan_tiling(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, c
 
 
 cdef int raise_plan_error(Plan *plan) except -1:
-    """Raise the RequestError for a plan that plan_init refused.
-
-    It looks first for a negative repeat, then for an overflow of an axis, the elements, the bytes.
-    """
+    """Raise the RequestError for a plan that plan_init refused."""
     cdef Py_ssize_t count = 1, product
     cdef int k
     for k in range(plan.ndim):
@@ -86,21 +81,16 @@ cdef cnp.ndarray plan_arguments(Plan *plan, cnp.ndarray array, reps, axis, out):
 
 cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1:
     """Fill `stacked` for a stack of `n` arrays: one more axis in front, which is not repeated."""
-    cdef Py_ssize_t shape[MAX_RANK]
-    cdef Py_ssize_t repeats[MAX_RANK]
+    cdef Py_ssize_t shape[MAX_RANK], repeats[MAX_RANK]
     cdef int k
     if plan.ndim == MAX_RANK:
         raise RequestError(ValueError, f"the result would have {plan.ndim + 1} axes, more than {MAX_RANK}, NumPy's "
                            "largest rank")
-    shape[0] = n
-    repeats[0] = 1
+    shape[0], repeats[0] = n, 1
     for k in range(plan.ndim):
-        shape[k + 1] = plan.shape[k]
-        repeats[k + 1] = plan.repeats[k]
+        shape[k + 1], repeats[k + 1] = plan.shape[k], plan.repeats[k]
     return plan_tiling(stacked, plan.ndim + 1, shape, plan.ndim + 1, repeats, plan.itemsize)
 
-
-# ---------------------------------------------------------------- windows
 
 cdef int read_bounds(Bounds *bounds, start, stop) except -1:
     """Fill `bounds`. They are read before the array's shape, because reading may run code that changes it."""
@@ -110,16 +100,13 @@ cdef int read_bounds(Bounds *bounds, start, stop) except -1:
 
 
 cdef int plan_window(Plan *window, const Plan *plan, const Bounds *bounds, bint periodic) except -1:
-    """Fill `window` after all checks. `periodic`: it is on `plan` repeated without end."""
+    """Check the bounds and fill `window`. If `periodic`, it is a window on `plan` repeated without end."""
     check_bounds(bounds, plan.ndim, input_shape(plan) if periodic else plan.output, periodic)
     return 0 if window_init(window, plan, bounds.start, bounds.stop) else raise_plan_error(window)
 
 
 cdef bint window_init(Plan *window, const Plan *plan, const Py_ssize_t *start, const Py_ssize_t *stop) noexcept nogil:
-    """Fill `window` with the part [start, stop) of the tiling, or of its periodic extension; return as plan_init.
-
-    Whole repeats on every axis are a tiling of their own.
-    """
+    """Fill `window` with the part [start, stop) of the tiling, or of its periodic extension; return as plan_init."""
     cdef Py_ssize_t extent, first, count
     cdef bint whole = True, fits
     cdef int k
@@ -139,7 +126,7 @@ cdef bint window_init(Plan *window, const Plan *plan, const Py_ssize_t *start, c
 
 
 cdef int check_bounds(const Bounds *bounds, int ndim, const Py_ssize_t *extents, bint periodic) except -1:
-    """`extents`: of the tiling, or of the input if it is periodic."""
+    """Check bounds against the `extents` of the tiling, or, if it is periodic, of the input."""
     cdef Py_ssize_t first, last
     cdef int k
     if bounds.ndim != ndim or bounds.stop_ndim != ndim:

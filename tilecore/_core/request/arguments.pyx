@@ -1,12 +1,11 @@
-"""Reads and checks arguments, before anything is allocated.
+"""Reads and checks arrays and `out` for the public functions, before anything is allocated.
 
-The order of the checks of repeats is the same everywhere: types, ranks, signs, overflow; then come `out` or the size
-limit.
+The checks of repeats come in the same order everywhere: types, ranks, signs, overflow; then `out`, or the size limit.
 
-Reading may run the caller's code: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's titles. That code
-may change the input and `out`. So all reading comes first. Then the result is allocated, which may collect garbage,
-and the number of threads is read. The arrays are inspected last: their shape must still be the plan's, and
-`locate_array` records their address and strides just before they are read and written.
+Reading may run the caller's code: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's titles. That code may
+change the input and `out`. So all reading comes first. Then the result is allocated, which may collect garbage, and the
+number of threads is read. The arrays are inspected last: their shape must still be the plan's, and `locate_array`
+records their address and strides just before they are read and written.
 """
 
 import numpy
@@ -29,7 +28,7 @@ cnp.import_array()
 
 # ---------------------------------------------------------------- inputs
 
-# NumPy reads these classes directly: no need to look for a protocol.
+# NumPy reads these classes without asking for a protocol.
 cdef frozenset READ_DIRECTLY = frozenset(
     [float, int, bool, complex, str, bytes, list, tuple, *numpy.sctypeDict.values()])
 cdef tuple UNREADABLE = (TypeError, ValueError, MemoryError, RuntimeError, BufferError)
@@ -85,7 +84,7 @@ cpdef read_array(value, argument="input", bint subok=False):
         else:
             array = run(numpy.asanyarray, value)
     except UNREADABLE as reason:
-        # Of a list the error says all that NumPy says.
+        # The error for a list quotes all that NumPy says.
         raise input_error(value, reason, argument) from (None if type(value) in READ_DIRECTLY else reason)
     if subok and not isinstance(array, numpy.memmap):
         return array
@@ -98,7 +97,7 @@ cpdef read_array(value, argument="input", bint subok=False):
 
 cdef bint numpy_takes(value) except -1:
     for name in ("__array__", "__array_interface__", "__array_struct__"):
-        if hasattr(value, name):  # no generator: it would make a RuntimeError of the caller's StopIteration
+        if hasattr(value, name):  # `any` would make the caller's StopIteration a RuntimeError
             return True
     try:
         memoryview(value).release()
@@ -128,7 +127,6 @@ cdef input_error(value, reason, argument):
 
 
 cdef int check_dtype(cnp.ndarray array, cnp.dtype dtype, str argument) except -1:
-    """Comparing dtypes may run code: the `__eq__` of titles."""
     if descr_of(array) != <PyObject *>dtype and array.descr != dtype:
         raise RequestError(TypeError, f"must have dtype {dtype}, got {array.descr}", argument)
     return 0
@@ -159,7 +157,7 @@ cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *sh
 # ---------------------------------------------------------------- out
 
 cdef cnp.ndarray read_generic_out(value, cnp.dtype dtype):
-    """`read_out` for every `out`."""
+    """`read_out` for an `out` of any kind."""
     if not PyArray_CheckExact(value) and (not PyArray_Check(value) or is_masked(value)):
         text = f"must be a NumPy array, got {type(value).__name__}"
         if any(kind.__module__ == "torch" for kind in type(value).__mro__):
@@ -184,6 +182,5 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
 
 
 cdef shape_error(cnp.ndarray array, int ndim, const Py_ssize_t *shape, str argument):
-    """The RequestError for an array that does not have this shape."""
     actual = as_tuple(<Py_ssize_t *>cnp.PyArray_DIMS(array), cnp.PyArray_NDIM(array))
     return RequestError(ValueError, f"must have shape {as_tuple(shape, ndim)}, got {actual}", argument)

@@ -1,6 +1,6 @@
-"""Runs the caller's code from a Python function, because Python counts these, and not compiled functions.
+"""Runs the caller's code from a Python function: Python counts the levels of these, and not of compiled functions.
 
-An `__array__` may call `tile` again, level upon level. So Python raises a RecursionError before the stack is full.
+So if an `__array__` calls `tile` again, level upon level, Python raises a RecursionError before the stack is full.
 """
 
 from collections.abc import Callable

@@ -1,12 +1,11 @@
 """The message of an error is composed once, in the public function that was called.
 
 Code inside raises a `RequestError`: the kind of error, what is wrong, with which argument, on which axis. It does not
-know the name of the function that was called. The public function, of the core or of a dialect, catches it.
-`format_error` then adds the function's name, its own names for the arguments, and what the caller typed.
+know which function was called. This public function, of the core or of a dialect, catches the error. `format_error`
+then adds the function's name, its own names for the arguments, and what the caller typed.
 
-Exceptions of the caller's own objects and of signal handlers are not RequestErrors, and are passed on unchanged.
-
-Compiled, so that there is one class `RequestError` in a process, however often the package is imported.
+Exceptions of the caller's code and of signal handlers are not RequestErrors, and pass unchanged. This module is
+compiled, so that a process has one class `RequestError`, however often the package is imported.
 """
 
 import reprlib
@@ -21,16 +20,10 @@ _LIBRARIES = {"tilecore", "numpy", "torch", "openvino"}  # tilecore words their 
 class RequestError(Exception):
     """Why a request cannot be met. The public function makes the error from it.
 
-    Parameters
-    ----------
-    kind : exception class
-        The class that the caller gets: TypeError, ValueError or MemoryError.
-    what : str
-        What is wrong: a sentence, but without its subject if that is `argument`.
-    argument : str, optional
-        The argument at fault, as the core calls it: "input", "repeats", "shape", "out", "start", ...
-    axis : int, optional
-        The axis at fault, counted in the result.
+        kind        the class that the caller gets: TypeError, ValueError or MemoryError
+        what        what is wrong: a sentence, but without its subject if that is `argument`
+        argument    the argument at fault, as the core calls it: "input", "repeats", "shape", "out", "start", ...
+        axis        the axis at fault, counted in the result
     """
 
     def __init__(self, kind, what, argument=None, axis=None):
@@ -64,23 +57,20 @@ def pass_on(reason):
 def format_error(error, name, input=None, names=NO_NAMES, /, **given):
     """The error that the function `name` raises for `error`; raise it ``from error.__cause__``.
 
-    If `error` was made here for another public function, such as one that `name` called, it is worded anew for `name`.
-    Any other error, of a signal handler for instance, is returned unchanged.
+    An error made here for another public function, such as one that `name` called, is worded anew. Any other error, of
+    a signal handler for instance, is returned unchanged.
 
     >>> error = RequestError(ValueError, "must not be negative, got -2", "repeats", axis=1)
     >>> format_error(error, "ONNX Tile-1", (2, 3), {"repeats": "tiles"}, tiles=-2, axis=1)
     ValueError('ONNX Tile-1: tiles must not be negative, got -2 for axis 1; input shape (2, 3), tiles -2, axis 1')
 
-    Parameters
-    ----------
-    input : array, or its shape, or None if unknown
-    names : mapping
-        The function's own names for the core's arguments and for "input shape", if they differ.
-    given : the arguments as they were typed; those that are None are left out
+        input    the array, or its shape, or None if unknown
+        names    the function's own names for the core's arguments and for "input shape", if they differ
+        given    the arguments as they were typed; those that are None are left out
     """
     if hasattr(error, "_tilecore_request"):
         error = RequestError(*error._tilecore_request)
-    if not isinstance(error, RequestError):  # without memory for a traceback, Cython puts a MemoryError in its place
+    if not isinstance(error, RequestError):  # a MemoryError, if Cython has no memory for a traceback
         return error
     subject = "" if error.argument is None else names.get(error.argument, error.argument) + " "
     where = "" if error.axis is None else f" for axis {error.axis}"
@@ -90,7 +80,7 @@ def format_error(error, name, input=None, names=NO_NAMES, /, **given):
         context.append(f"{names.get('input shape', 'input shape')} {short_repr(shape)}")
         if isinstance(input, np.ndarray):
             context.append(f"dtype {input.dtype}")
-    # No comprehension: without memory, Cython 3.3.1 frees its items twice.
+    # A comprehension would not do: without memory, Cython 3.3.1 frees its items twice.
     context += (f"{argument} {short_repr(value)}" for argument, value in given.items() if value is not None)
     suffix = f"; {', '.join(context)}" if context else ""
     made = error.kind(f"{name}: {subject}{error.what}{where}{suffix}")
@@ -99,7 +89,7 @@ def format_error(error, name, input=None, names=NO_NAMES, /, **given):
 
 
 class _ShortRepr(reprlib.Repr):
-    """`repr` in at most one line. Python refuses to write a very long integer, and a large array takes time."""
+    """`repr` in one short line. Python refuses to write a very long integer, and a large array takes time."""
 
     def __init__(self):
         super().__init__()

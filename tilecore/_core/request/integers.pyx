@@ -1,5 +1,5 @@
 # cython: binding=False
-"""Reads integers: repeats, bounds, axes, shapes, the number of threads, bytes.
+"""Reads integers for the public functions: repeats, bounds, axes, shapes, the number of threads, bytes.
 
 Ints, NumPy's integers, and tuples, lists and arrays of them are read without running the caller's code. Other kinds
 and error messages may run it (`__index__`, `__iter__`): arguments.pyx explains the consequences.
@@ -27,14 +27,14 @@ from tilecore._core.numpy_api cimport (
 cnp.import_array()
 
 
-LARGEST_RANK = MAX_RANK  # for Python
+LARGEST_RANK = MAX_RANK  # for Python modules
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) noexcept
 
 
 cdef bint read_one(item, Py_ssize_t least, Py_ssize_t *value) noexcept:
-    """Read an int or a NumPy integer from `least` to PY_SSIZE_T_MAX, else return False. Runs no caller's code."""
+    """Read an int or a NumPy integer from `least` to PY_SSIZE_T_MAX; return False for anything else."""
     cdef int overflow = 0
     cdef long long number
     if short_int(item, &number):
@@ -55,7 +55,7 @@ cdef int read_fast(given, Py_ssize_t least, Py_ssize_t *values) except -2:
     if type(given) is tuple:
         items = given
     elif type(given) is list:
-        items = tuple(given)  # another thread may change a list meanwhile
+        items = tuple(given)  # another thread may change the list
     elif not PyArray_CheckExact(given):
         return 1 if read_one(given, least, values) else -1
     elif cnp.PyArray_NDIM(given) != 1 or not cnp.PyArray_ISINTEGER(given) or cnp.PyArray_DIM(given, 0) > MAX_RANK:
@@ -88,10 +88,8 @@ cdef read_index(value):
     return index(value)
 
 
-# Errors are raised `from None`: what Python says of an object that is no integer adds nothing.
-
 def read_count(name, n, expected="an integer"):
-    """`n` as an int of any size. A TypeError begins with the function's `name`."""
+    """`n` as an int of any size. A TypeError begins with `name`, and hides Python's own, which adds nothing."""
     try:
         return read_index(n)
     except TypeError as reason:
@@ -197,8 +195,7 @@ cdef int read_generic(given, Py_ssize_t least, Py_ssize_t *values, str argument,
 
 cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1:
     """Move each repeat to the index of its axis, and set all others to 1; return the new count, `ndim`."""
-    cdef Py_ssize_t axes[MAX_RANK]
-    cdef Py_ssize_t placed[MAX_RANK]
+    cdef Py_ssize_t axes[MAX_RANK], placed[MAX_RANK]
     cdef int k, n = read_integers(axis, PY_SSIZE_T_MIN, axes, "axis", -1)
     for k in range(ndim):
         placed[k] = -1

@@ -1,7 +1,7 @@
 """The pointer by which Python calls the object `numpy.tile` (PEP 590). At first it points to NumPy's own function.
 
-If it points to another, all callers of the object get that one, by whatever name, and the object stays what it is. If
-`numpy.tile` is an object of another kind, `tile_pointer` is NULL, and to replace it is an error.
+numpy_tile.pyx makes it point to another. All callers of the object then get that function, by whatever name, and the
+object stays what it is. If `numpy.tile` is another kind of object, `tile_pointer` is NULL; to replace it is an error.
 """
 
 import numpy
@@ -22,12 +22,12 @@ cdef object call_numpy(object own, PyObject *const *arguments, Py_ssize_t n, PyO
     return numpy_vectorcall(own, arguments, n, names)
 
 
-# By the module that defines it: a program may have put a function of its own into the name `numpy.tile`.
+# The module that defines it is asked: a program may have put a function of its own into the name `numpy.tile`.
 cdef object tile_module = getattr(numpy.lib, "_shape_base_impl", numpy), tile_object = tile_module.tile
 cdef PyMethodDef method
-numpy_tile = tile_object  # as NumPy's own function, also while another has its place
+numpy_tile = tile_object  # or, below, NumPy's own function, also while another has its place
 if type(tile_object) is type(tile_module.kron) and type(tile_object).__name__ == "_ArrayFunctionDispatcher":
-    # Not `tile`'s own: a copy of tilecore in another folder may have replaced it.
+    # The pointer of `kron`, because a copy of tilecore in another folder may have replaced that of `tile`.
     numpy_vectorcall = PyVectorcall_Function(tile_module.kron)
 if numpy_vectorcall != NULL:
     tile_pointer = <vectorcallfunc *>(<char *><PyObject *>tile_object + Py_TYPE(tile_object).tp_vectorcall_offset)

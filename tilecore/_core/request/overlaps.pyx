@@ -1,6 +1,6 @@
-"""Whether elements of an array share bytes with each other, or with another array: an `out` must not.
+"""Whether elements of an array share bytes with each other, or with another array: those of an `out` must not.
 
-Addresses and strides decide for most arrays, and NumPy for the rest.
+Addresses and strides decide for most arrays, and NumPy decides for the rest.
 """
 
 import numpy
@@ -15,13 +15,11 @@ cnp.import_array()
 
 cdef bint share_bytes(const StridedArray *a, const Py_ssize_t *a_shape, const StridedArray *b,
                       const Py_ssize_t *b_shape, Py_ssize_t itemsize) except -1:
-    """Whether the arrays share a byte."""
     return may_share(a, a_shape, b, b_shape, itemsize) and shares_memory(bytes_at(a, a_shape, itemsize),
                                                                          bytes_at(b, b_shape, itemsize))
 
 
 cdef bint overlaps_itself(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t itemsize) except -1:
-    """Whether two elements share a byte."""
     cdef int k
     if not may_overlap(place, shape, itemsize):
         return False
@@ -37,9 +35,7 @@ cdef bint overlaps_itself(const StridedArray *place, const Py_ssize_t *shape, Py
 
 cdef bint may_share(const StridedArray *a, const Py_ssize_t *a_shape, const StridedArray *b,
                     const Py_ssize_t *b_shape, Py_ssize_t itemsize) noexcept nogil:
-    """Whether the arrays may share a byte. They do not if their ranges are disjoint. Nor if the ranges are disjoint
-    modulo a stride: two columns of one array, say.
-    """
+    """Whether the arrays may share a byte. Ranges that are disjoint, also modulo a stride (two columns), share none."""
     cdef Py_ssize_t a_low, a_high, b_low, b_high, distance, period = PY_SSIZE_T_MAX
     cdef int k
     for k in range(1 + a.ndim + b.ndim):
@@ -63,7 +59,7 @@ cdef Py_ssize_t step_of(const StridedArray *place, int k) noexcept nogil:
 
 cdef bint find_ends(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t itemsize, Py_ssize_t period,
                     Py_ssize_t *low, Py_ssize_t *high) noexcept nogil:
-    """Find where the elements begin and end, without axes that step by whole periods; False if there are no bytes."""
+    """Find where the elements begin and end, but for axes that step by whole periods; False if there are no bytes."""
     cdef Py_ssize_t reach
     cdef int k
     low[0] = high[0] = <Py_ssize_t>place.data
@@ -104,7 +100,7 @@ cdef bytes_at(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t ite
     return array_upon(None, place.ndim, shape, place.strides, dtype, place.data, 0)
 
 
-# Without the dispatcher, which is Python code: a signal handler could raise there.
+# NumPy's dispatcher is left out: it is Python code, where a signal handler could raise.
 cdef object SHARES_MEMORY = getattr(numpy.shares_memory, "_implementation", numpy.shares_memory)
 
 

@@ -1,5 +1,5 @@
 """Memory and processors: what may be used, and what is kept."""
 
-# Otherwise compiled modules alone import these, and programs that freeze others do not see it.
+# For programs that freeze others: they see no imports of compiled modules, and nothing else imports these.
 # mypy: disable-error-code=attr-defined
 from tilecore._core.resources import machine, process_state

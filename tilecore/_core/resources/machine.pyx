@@ -1,5 +1,5 @@
 # cython: binding=False, annotation_typing=False
-"""Memory and processors of the machine, or fewer by this process' control group."""
+"""The memory and the processors of the machine, or the lower limits of this process' control group."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from libc.stdio cimport FILE, fclose, fopen, fread
 def physical_memory():
     """The machine's memory in bytes, or the limit of the control group or of a 32-bit process if that is lower.
 
-    Above `memory.high` Linux lets the group wait, and takes its pages away: it counts as a limit too.
+    `memory.high` is a limit too: above it, Linux lets the group wait, and takes its pages away.
     """
     unified = [control_files(name, "memory", "memory.limit_in_bytes") for name in ("memory.max", "memory.high")]
     limits = [sys.maxsize, *(int(text[0]) for files in unified for text in files if is_number(text[0]))]  # else "max"
@@ -32,7 +32,7 @@ def cpu_quota():
 def control_files(unified, controller, *legacy):
     """The words of a control file: a list for this process' control group, and one for every group above it.
 
-    Version 2 has one file with all words. Version 1 has one file (`legacy`) for each word.
+    Version 2 has one file with all words; version 1 has one file (`legacy`) for each word.
     """
     found = []
     for line in read_text("/proc/self/cgroup").split("\n"):  # paths may contain spaces
@@ -41,7 +41,7 @@ def control_files(unified, controller, *legacy):
         if number == "0":
             roots, names = ["/sys/fs/cgroup"], [unified]
         elif controller in controllers.split(","):
-            # The folder of several, such as "cpu,cpuacct", need not have a link for each.
+            # A folder of several controllers, such as "cpu,cpuacct", need not have a link for each.
             roots, names = [f"/sys/fs/cgroup/{name}" for name in (controller, controllers)], [*legacy]
         else:
             continue
@@ -57,7 +57,7 @@ def read_text(path):
     """The first 8 KiB of a file, or "" if it cannot be read. By C, because programs replace `open` and `os.open`."""
     cdef char buffer[8192]
     cdef FILE *file = fopen(path.encode(errors="surrogateescape"), "rb")
-    if file == NULL:  # only Linux has these files
+    if file == NULL:
         return ""
     cdef size_t size = fread(buffer, 1, sizeof(buffer), file)
     fclose(file)

@@ -5,10 +5,10 @@ The first touch of a page takes 1 to 4 us, and memory that has left the caches t
 as memory still in them. While a program makes and drops other arrays, the C library returns memory to the system and
 requests it again, in each call. So results of TILECORE_SMALL_BYTES or more lie in memory of our own (arena.h).
 
-The array owns its memory as every NumPy array does, through a memory handler (NEP 49). NumPy calls `handler_free` when
+An array owns this memory as every NumPy array does, through a memory handler (NEP 49). NumPy calls `handler_free` when
 it deallocates the array. A view, a buffer or a DLPack capsule keeps the array alive, so nothing reads reused memory.
-The handler is set in the array itself. The context's handler is never changed: resetting it may fail for lack of
-memory, and then all arrays of the program would come from here.
+The handler is set in the array itself, and never in the context: resetting that may fail for lack of memory, and then
+all arrays of the program would come from here.
 """
 
 import os
@@ -63,10 +63,7 @@ cdef unsigned int trace_domain = _tracemalloc_domain
 
 
 cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *prefaulted):
-    """A new C-contiguous array; an error above the limit. References in it are NULL, for the caller to set.
-
-    Sets `prefaulted` to whether most of its pages are mapped.
-    """
+    """A new C-contiguous array, references NULL; or an error above the limit. `prefaulted`: most pages are mapped."""
     check_size(nbytes)
     prefaulted[0] = False
     if nbytes >= TILECORE_SMALL_BYTES:
@@ -139,7 +136,7 @@ cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtyp
     if nbytes > tilecore_arena_limit():
         return None
     if dtype.type_num == NPY_VSTRING:
-        return None  # only if NumPy allocates, it makes a new dtype instance; else strings would lie in the input's
+        return None  # NumPy makes a new dtype only if it allocates; else the strings would lie in the input's
     handler_of_context = PyDataMem_GetHandler()
     if <PyObject *>handler_of_context != PyDataMem_DefaultHandler:
         return None  # the program has set an allocator of its own
@@ -152,7 +149,7 @@ cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtyp
     if array is None:
         tilecore_arena_free(data)
         return None
-    # As NumPy does with memory from a handler.
+    # NumPy takes the same steps for memory from a handler.
     Py_INCREF(capsule)
     (<PyArrayObject_fields *>array).mem_handler = <PyObject *>capsule
     PyTraceMalloc_Track(trace_domain, <size_t>data, nbytes)
@@ -188,21 +185,18 @@ def set_max_bytes(n, /):
     MemoryError: tile: the result would take 24000000 bytes, more than the limit of 1048576 bytes, ...
     >>> tilecore.set_max_bytes(None)            # back to the default
 
-    This guards against hostile or mistaken repeats: the error comes before anything is allocated. Results that
-    are written into ``out=`` are not limited.
+    This guards against hostile or mistaken repeats: the error comes before anything is allocated. Results that are
+    written into ``out=`` are not limited.
 
     Parameters
     ----------
     n : int or str, or None
-        Bytes; or a string with a suffix, such as ``"256M"`` or ``"4G"``. 0 refuses every result that is not empty. None
-        restores the default: see `get_max_bytes`.
+        Bytes, or a string such as ``"256M"`` or ``"4G"``. 0 refuses all but empty results. None restores the default.
 
     Raises
     ------
-    TypeError
-        If `n` is neither an integer nor a string nor None.
-    ValueError
-        If `n` is negative, does not fit 64 bits, or is a string that does not express a number of bytes.
+    TypeError, ValueError
+        If `n` is of no such type; if it is negative, does not fit 64 bits, or is a string without a number of bytes.
     """
     global max_bytes
     max_bytes = default_max_bytes if n is None else read_bytes("set_max_bytes", n)
@@ -305,11 +299,10 @@ def release_memory():
 if tilecore_arena_start(os.environ.get("NUMPY_MADVISE_HUGEPAGE") != "0"):
     raise ImportError("tilecore: no memory to register what happens at fork()")
 
-# With vm.overcommit_memory = 2 the system counts addresses as memory.
 cdef bint addresses_count = read_text("/proc/sys/vm/overcommit_memory").startswith("2")
-cdef Py_ssize_t memory = physical_memory()
-cdef Py_ssize_t default_limit = 0 if addresses_count else min(memory // 16, 1 << 30)
-cdef Py_ssize_t default_max_bytes = bytes_from_environment("TILECORE_MAX_BYTES", memory)
+cdef Py_ssize_t physical = physical_memory()
+cdef Py_ssize_t default_limit = 0 if addresses_count else min(physical // 16, 1 << 30)
+cdef Py_ssize_t default_max_bytes = bytes_from_environment("TILECORE_MAX_BYTES", physical)
 
 default_limit = bytes_from_environment("TILECORE_RECYCLE_BYTES", default_limit)
 tilecore_arena_set_limit(default_limit)

@@ -1,5 +1,5 @@
 # cython: binding=False
-"""This process: how many processors it may use, whether it is a child, its main thread. A fork() changes them."""
+"""What a fork() changes: how many processors this process may use, whether it is a child, its main thread."""
 
 import os
 import sys
@@ -20,10 +20,9 @@ cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() nogil
 
 
-# The first call from Python in a process finds `cpu_share` and `is_child`: calls from C cannot. 0, -1: not yet known.
+# The first call from Python in a process finds `cpu_share` and `is_child`: calls from C cannot. 0 and -1 mean unknown.
 forks = 0
-cdef Py_ssize_t cpu_share = 0
-cdef Py_ssize_t is_child = -1
+cdef Py_ssize_t cpu_share = 0, is_child = -1
 cdef Py_ssize_t quota = cpu_quota()   # read here, so that calls open no files; 0 after a fork
 # Python delivers signals to the main thread alone. Looking up this thread at each call would run Python code.
 cdef unsigned long main_thread = threading.main_thread().ident
@@ -49,10 +48,9 @@ cdef int find_cpu_share() except -1:
 cpdef bint in_multiprocessing_child() except -1:
     """Whether this process is one of several that share the machine's processors and memory.
 
-    `multiprocess` and `billiard` are forks of multiprocessing, of pathos and Celery. `sys.modules` is read only once.
-    Without the GIL, another thread may hold the dict's lock during a fork(), and then it stays locked in the child. No
-    function of multiprocessing is called, because another thread may still be importing it. In that case its names are
-    missing, and no child has been started.
+    `multiprocess` (pathos) and `billiard` (Celery) are forks of multiprocessing. `sys.modules` is read only once:
+    without the GIL, another thread may hold the dict's lock during a fork(), and then it stays locked in the child.
+    No function of multiprocessing is called: if another thread is still importing it, no child has been started.
     """
     cdef Py_ssize_t child = tilecore_atomic_load(&is_child)
     if child < 0:
@@ -66,7 +64,6 @@ cpdef bint in_multiprocessing_child() except -1:
 
 
 cdef bint in_main_thread() noexcept nogil:
-    """Whether Python delivers signals to this thread."""
     return PyThread_get_thread_ident() == main_thread
 
 

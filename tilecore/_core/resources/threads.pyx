@@ -1,5 +1,5 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""How many threads may write one large result; how many do: choose_threads, in tiling.pyx."""
+"""How many threads may write one large result. How many do write it is decided by choose_threads, in tiling.pyx."""
 
 import inspect
 import os
@@ -36,9 +36,8 @@ def get_num_threads():
     -------
     int
         The first of these that applies: the number set by `num_threads` in the current context; the number set by
-        `set_num_threads` or the environment variable ``TILECORE_NUM_THREADS``; 1 in a child process of
-        multiprocessing; the number of CPUs that the calling thread may use now (affinity mask and control-group
-        quota), at most 8.
+        `set_num_threads` or the environment variable ``TILECORE_NUM_THREADS``; 1 in a child process of multiprocessing;
+        the number of CPUs that the calling thread may use now (affinity mask and control-group quota), at most 8.
 
     Notes
     -----
@@ -84,10 +83,8 @@ def set_num_threads(n):
 
     Raises
     ------
-    TypeError
-        If `n` is neither an integer nor None.
-    ValueError
-        If `n` is less than 1.
+    TypeError, ValueError
+        If `n` is neither an integer nor None; if it is less than 1.
     """
     tilecore_atomic_store(&process_threads, environment_threads if n is None else read_maximum("set_num_threads", n))
 
@@ -127,7 +124,7 @@ class num_threads(ContextDecorator):
 
     def __call__(self, function):
         for is_kind in inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction:
-            if is_kind(function):  # its call would end before its code runs
+            if is_kind(function):
                 raise TypeError("num_threads: a generator or a coroutine cannot be decorated; use `with` inside it")
         return super().__call__(function)
 

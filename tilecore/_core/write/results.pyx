@@ -24,7 +24,7 @@ from tilecore._core.plan.plan cimport (
 from tilecore._core.request.arguments cimport check_out, shape_error
 from tilecore._core.request.overlaps cimport share_bytes
 from tilecore._core.resources.memory cimport max_bytes, new_array
-from tilecore._core.strided_arrays cimport StridedArray, locate_array, locate_memory
+from tilecore._core.strided_arrays cimport StridedArray, locate_array, locate_data
 from tilecore._core.write.processor cimport kernels, packs_items, tilecore_gather
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.stores cimport ORDINARY
@@ -272,8 +272,8 @@ cdef int look_at_out(Batch *batch, const Plan *all_plan, cnp.ndarray out, bint i
             if share_bytes(place_of(batch, i), input_shape(plan), &result, all_plan.output, plan.itemsize):
                 raise RequestError(ValueError, f"must not share memory with arrays[{i}]", "out")
     batch.target_step = plan.nbytes if result.contiguous else result.strides[0]
-    locate_memory(&batch.target, result.data, NULL if result.contiguous else &result.strides[1], plan.ndim, plan.output,
-                  plan.itemsize)
+    locate_data(&batch.target, result.data, NULL if result.contiguous else &result.strides[1], plan.ndim, plan.output,
+                plan.itemsize)
     return 0
 
 
