@@ -59,7 +59,7 @@ TILECORE_UNUSED static char *tilecore_addresses_new(ptrdiff_t bytes)
     return NULL;
 }
 
-/* Advises for or against huge pages. Errors do not matter. The functions from here on need no lock, and whole pages. */
+/* Advises for or against huge pages; errors do not matter. Like the next function, it takes only whole pages. */
 TILECORE_UNUSED static void tilecore_addresses_advise(char *at, ptrdiff_t bytes, int huge)
 {
     madvise(at, (size_t)bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);

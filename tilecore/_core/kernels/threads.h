@@ -66,8 +66,8 @@ TILECORE_UNUSED static void tilecore_release(tilecore_lock *lock) { pthread_mute
  * reserved, but it counts if pages are locked or addresses are limited. */
 #define TILECORE_STACK_BYTES ((size_t)256 << 10)
 
-/* `tilecore_thread_new` begins a thread, or returns 0. Until it has ended, `*thread` stays where it is, for no other.
- */
+/* `tilecore_thread_new` begins a thread, or returns 0 if the system refuses. Until the thread has ended, `*thread` must
+ * not move, and serve no other. */
 #if defined(_WIN32)
 typedef struct tilecore_thread {
     HANDLE handle;
