@@ -1,4 +1,4 @@
-/* Recycled memory of results: what is freed is given to later results, of any size, with its pages.
+/* Recycled memory of results, for resources/memory.pyx: later results, of any size, get what is freed, with its pages.
  *
  *     tilecore_arena_start(huge);        // once, before all else: the handlers of fork(). Returns an error, or 0
  *     tilecore_arena_set_limit(bytes);   // of idle memory, at any time; before the first call it is 0
@@ -6,9 +6,9 @@
  *     if (!tilecore_arena_free(data)) free(data);               // 0: it is not from here, and nothing was done
  *
  * Any thread may call these, also at exit and without the GIL. One lock guards all, also the system calls, which are
- * rare; fork() waits for it. What is freed must be used no more, as with malloc, and pages that their owner changed by
- * mprotect or madvise stay changed. The state is static, once in a process: exactly one module includes this.
- * C11 / C++17, and on Linux _GNU_SOURCE, as in threads.h. On other systems there is no memory here. */
+ * rare; fork() waits for it. As with malloc, nobody may use what is freed. Pages that their owner changed by mprotect
+ * or madvise stay changed. The state is static, once in a process, so exactly one module includes this. C11 / C++17,
+ * and on Linux _GNU_SOURCE, as in threads.h. On other systems nothing is recycled. */
 #ifndef TILECORE_ARENA_H
 #define TILECORE_ARENA_H
 
@@ -16,7 +16,7 @@
 #include "pages.h"
 #include "threads.h"
 
-static ptrdiff_t tilecore_arena_max_idle; /* in bytes: other threads read the old limit or the new one */
+static ptrdiff_t tilecore_arena_max_idle; /* in bytes; other threads read the old limit or the new one */
 TILECORE_UNUSED static ptrdiff_t tilecore_arena_limit(void) { return tilecore_atomic_load(&tilecore_arena_max_idle); }
 
 #if defined(__linux__)
@@ -33,12 +33,12 @@ TILECORE_UNUSED static ptrdiff_t tilecore_arena_limit(void) { return tilecore_at
  *     begun     1   0   0   0   0   1   0   1   0   0   0   0         three results, of 3, 2 and 2 granules
  *     paged     1   1   1   1   1   1   1   1   1   1   0   0         3, 4 and 9 are idle: free, with pages
  *
- * First fit: a result takes the first free run that is long enough; one of 2 granules takes 3 and 4. So a new result
- * writes memory that the caches still hold, whatever its size. Free neighbours are one run, one mapping serves all
- * results, and no result shares a page with another or with bookkeeping. No better: best fit; large results from the
- * other end; granules of 16 or 64 KiB; a first byte off the page boundary.
+ * By first fit, a result takes the first free run that is long enough: one of 2 granules takes 3 and 4. So a new result
+ * is written to pages that the caches still hold, whatever its size. Free neighbours are one run, one mapping serves
+ * all results, and no result shares a page with another or with bookkeeping. None of these was better: best fit, large
+ * results from the other end, granules of 16 or 64 KiB, a first byte off the page boundary.
  *
- * Addresses alone take no memory. A new arena is as large as all before it, so there are few. Under an address limit
+ * Addresses alone take no pages. A new arena is as long as all before it, so there are few. Under an address limit
  * nothing is recycled, and an arena without results is removed. */
 typedef struct tilecore_arena {
     char *base;
@@ -47,7 +47,7 @@ typedef struct tilecore_arena {
 } tilecore_arena;
 
 static tilecore_lock tilecore_arena_lock = TILECORE_LOCK_INIT;
-static tilecore_condition tilecore_arena_change; /* of `watched`; its clock is that of `freed` */
+static tilecore_condition tilecore_arena_change; /* `watched` changed; its clock is that of `freed` */
 static tilecore_thread tilecore_arena_watcher;
 static struct {
     tilecore_arena all[64]; /* twenty would cover all addresses */
@@ -63,7 +63,7 @@ static struct {
 static ptrdiff_t tilecore_arena_bytes(ptrdiff_t n) { return n * tilecore_arenas.granule; }
 static char *tilecore_arena_at(const tilecore_arena *a, ptrdiff_t from) { return a->base + tilecore_arena_bytes(from); }
 
-/* Makes an arena of at least `n` granules; NULL if that fails. */
+/* Makes an arena of at least `n` granules. Returns NULL if that fails. */
 static tilecore_arena *tilecore_arena_new(ptrdiff_t n)
 {
     const ptrdiff_t word = tilecore_arena_bytes(TILECORE_WORD);
@@ -88,7 +88,7 @@ static tilecore_arena *tilecore_arena_new(ptrdiff_t n)
     return a;
 }
 
-/* The arena of a result, with its first granule and its end; NULL if it is not from an arena. */
+/* Finds the arena of a result, its first granule and its end. Returns NULL if it is not from an arena. */
 static tilecore_arena *tilecore_arena_find(const char *data, ptrdiff_t *from, ptrdiff_t *end)
 {
     tilecore_arena *a;
@@ -104,16 +104,16 @@ static tilecore_arena *tilecore_arena_find(const char *data, ptrdiff_t *from, pt
     return NULL;
 }
 
-/* Releases pages: of each free run that has granules in [from, to), all those from `from` on. After a part of a huge
- * page is released, the system would fill it again (khugepaged). So the TILECORE_ADVISED granules around it are
- * advised against huge pages, until all its pages are released. */
+/* Releases pages: of each free run that has granules in [from, to), all from `from` on. After a part of a huge page is
+ * released, the system would fill it again (khugepaged). So the TILECORE_ADVISED granules around it are advised against
+ * huge pages, until all their pages are released. */
 static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
     const uint64_t *used = a->used.bits;
     ptrdiff_t end, next, low;
     for (; (from = tilecore_bits_find(used, from, to, 0)) < to; from = next) {
         end = next = tilecore_bits_find(used, from, a->used.size, 1);
-        if (to < end && tilecore_bits_find(a->paged, to, end, 1) == end) end = to; /* no pages */
+        if (to < end && tilecore_bits_find(a->paged, to, end, 1) == end) end = to; /* there are no pages from `to` on */
         tilecore_arenas.idle -= tilecore_bits_set(a->paged, from, end, 0);
         tilecore_addresses_drop(tilecore_arena_at(a, from), tilecore_arena_bytes(end - from));
         for (low = from / TILECORE_ADVISED * TILECORE_ADVISED; low < end; low += TILECORE_ADVISED) {
@@ -128,7 +128,7 @@ static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 }
 
 /* Releases idle pages until at most `limit` bytes are left: the highest first, and those of partly used huge pages
- * last. With 0, releases every page that is not a result's: a huge page may have more than are counted. */
+ * last. A limit of 0 releases all pages that are not a result's: a huge page may have more than are counted. */
 static void tilecore_arena_shrink(ptrdiff_t limit)
 {
     int k, parts;
@@ -143,7 +143,7 @@ static void tilecore_arena_shrink(ptrdiff_t limit)
         }
 }
 
-/* Under an address limit: releases all idle pages, and the addresses of arenas without results. */
+/* Under an address limit, releases all idle pages, and the addresses of arenas without results. */
 static void tilecore_arena_remove(void)
 {
     tilecore_arena *a;
@@ -158,8 +158,8 @@ static void tilecore_arena_remove(void)
     }
 }
 
-/* If no result was freed for TILECORE_IDLE_MILLISECONDS, a thread, the watcher, releases all idle pages. It lives only
- * while more than TILECORE_SPARE_BYTES are idle. Nobody joins it: its end may be long before the next one begins. */
+/* The watcher, a thread, releases all idle pages if no result was freed for TILECORE_IDLE_MILLISECONDS. It lives only
+ * while more than TILECORE_SPARE_BYTES are idle. Nobody joins it: it may end long before the next watcher begins. */
 static void tilecore_arena_watch(void)
 {
     pthread_detach(pthread_self());
@@ -176,8 +176,7 @@ static void tilecore_arena_watch(void)
 }
 
 /* Frees the granules of a result. Idle pages are kept up to the limit, and up to TILECORE_SPARE_BYTES more than the
- * peak use of the last TILECORE_PEAK_MILLISECONDS. Between two such calls `alive` only grows, so it is at a peak now.
- */
+ * peak use of TILECORE_PEAK_MILLISECONDS. Between two such calls `alive` only grows, so now it is at a peak. */
 static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
     char *at = tilecore_arena_at(a, from);
@@ -190,7 +189,7 @@ static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t t
     keep = tilecore_arena_bytes(peak[0] > peak[1] ? peak[0] : peak[1]) + TILECORE_SPARE_BYTES;
     if (keep > tilecore_arena_limit()) keep = tilecore_arena_limit();
     tilecore_arenas.freed = now;
-    if (bytes < keep) tilecore_arena_shrink(keep - bytes); /* other pages first: the caches hold those of this result */
+    if (bytes < keep) tilecore_arena_shrink(keep - bytes); /* other pages first: the caches still hold this result's */
     tilecore_bitmap_set(&a->used, from, to, 0);
     tilecore_bits_set(a->begun, from, from + 1, 0);
     tilecore_arenas.alive -= to - from;
@@ -200,15 +199,15 @@ static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t t
     if (bytes >= TILECORE_QUERY_BYTES && tilecore_addresses_limited()) tilecore_arena_remove();
     else if (tilecore_arena_bytes(tilecore_arenas.idle) > keep) tilecore_arena_shrink(keep);
     if (!tilecore_arenas.watched && tilecore_arena_bytes(tilecore_arenas.idle) > TILECORE_SPARE_BYTES) {
-        tilecore_await_end(&tilecore_arena_watcher); /* the one before */
+        tilecore_await_end(&tilecore_arena_watcher); /* of the watcher before */
         tilecore_arenas.watched = tilecore_thread_new(&tilecore_arena_watcher, tilecore_arena_watch);
     }
 }
 
 /* ---------------------------------------------------------------- the functions that memory.pyx calls */
 
-/* Allocates `bytes`, on a boundary of granules; NULL if there are none, or under an address limit. The limit is
- * queried if pages are missing, and for large results. Sets `prefaulted` to whether most pages are mapped. */
+/* Allocates `bytes`, on a boundary of granules. Returns NULL if there are none, or under an address limit: it queries
+ * this if pages are missing, and from TILECORE_QUERY_BYTES on. Sets `prefaulted` to whether most pages are mapped. */
 TILECORE_UNUSED static char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefaulted)
 {
     const ptrdiff_t page = tilecore_page_bytes();
@@ -233,13 +232,13 @@ TILECORE_UNUSED static char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefault
         tilecore_unpoison(data, tilecore_arena_bytes(n));
     }
     tilecore_release(&tilecore_arena_lock);
-    /* Populating ordinary pages is faster than faults on one after the other. */
+    /* To populate ordinary pages at once is faster than a fault for each. */
     if (fresh && bytes < TILECORE_HUGE_BYTES) tilecore_addresses_populate(data, bytes);
     *prefaulted = data && 2 * fresh <= n;
     return data;
 }
 
-/* Frees memory of tilecore_arena_alloc; returns 0 for any other. */
+/* Frees what tilecore_arena_alloc returned. Returns 0 for any other address. */
 TILECORE_UNUSED static int tilecore_arena_free(char *data)
 {
     ptrdiff_t from, end;
@@ -250,7 +249,7 @@ TILECORE_UNUSED static int tilecore_arena_free(char *data)
     return a != NULL;
 }
 
-/* How many bytes were allocated at `data`; 0 if it is not from an arena. */
+/* Returns how many bytes were allocated at `data`, or 0 if it is not from an arena. */
 TILECORE_UNUSED static ptrdiff_t tilecore_arena_capacity(char *data)
 {
     ptrdiff_t from, end, bytes;
@@ -278,7 +277,7 @@ TILECORE_UNUSED static ptrdiff_t tilecore_arena_idle(void)
     return bytes;
 }
 
-/* Makes the condition anew: in a child, threads that it lacks may have waited for the old one. */
+/* Makes a new condition: in a child, threads that it lacks may have waited for the old one. */
 static void tilecore_arena_new_change(void)
 {
     pthread_condattr_t attributes;
@@ -288,9 +287,8 @@ static void tilecore_arena_new_change(void)
     pthread_condattr_destroy(&attributes);
 }
 
-/* Before fork() the watcher ends, and idle pages beyond TILECORE_SPARE_BYTES are released: in the parent no new watcher
- * could begin just after fork(), because Python counts the threads only then. The lock is held until a handler after it
- * releases it, in both processes. */
+/* Before fork() the watcher ends, and idle pages beyond TILECORE_SPARE_BYTES are released: in the parent no watcher may
+ * begin just after it, when Python counts the threads. The lock is held until the handlers below release it. */
 static void tilecore_arena_before_fork(void)
 {
     tilecore_acquire(&tilecore_arena_lock);

@@ -1,9 +1,9 @@
-/* A bitmap, and a tree that finds its first run of zeros of some length. For arena.h; by gcc or Clang, C11 / C++17.
+/* A bitmap, and a tree that finds its first run of zeros of some length, for arena.h. For gcc and Clang, C11 / C++17.
  *
  *     bits     1 1 1 0 0 1 1 1 0 0 0 0 ...     the first run of 2: 3, of 3: 8
  *
- * The tree's leaves are the words, and each node stores the longest run below it. The time depends on the tree's height
- * alone, not on the number of runs that are too short. Without a lock: the caller keeps other threads away. */
+ * The tree's leaves are the words, and each node stores the longest run below it. So the time depends on the tree's
+ * height alone, not on the number of runs that are too short. There is no lock: the caller keeps other threads away. */
 #ifndef TILECORE_BITMAP_H
 #define TILECORE_BITMAP_H
 
@@ -11,7 +11,7 @@
 
 #define TILECORE_WORD 64
 
-/* The first bit in [from, to) that is `value`, or `to`. Reads the words that hold [from, to), and no others. */
+/* Returns the first bit in [from, to) that is `value`, or `to`. Reads the words that hold [from, to), and no others. */
 TILECORE_UNUSED static ptrdiff_t tilecore_bits_find(const uint64_t *bits, ptrdiff_t from, ptrdiff_t to, int value)
 {
     while (from < to) {
@@ -39,7 +39,7 @@ TILECORE_UNUSED static ptrdiff_t tilecore_bits_set(uint64_t *bits, ptrdiff_t fro
     return ones;
 }
 
-/* The lengths of runs of zeros in a part of a bitmap: at its beginning, of the longest one, at its end. */
+/* The lengths of runs of zeros in a part of a bitmap: of the one at its beginning, the longest, the one at its end. */
 typedef struct tilecore_runs {
     ptrdiff_t head, longest, tail;
 } tilecore_runs;
@@ -80,7 +80,7 @@ TILECORE_UNUSED static void tilecore_bitmap_set(tilecore_bitmap *map, ptrdiff_t 
         }
 }
 
-/* The first run of `n` zeros; -1 if there is none. */
+/* Returns where the first run of `n` zeros begins; -1 if there is none. */
 TILECORE_UNUSED static ptrdiff_t tilecore_bitmap_find_run(const tilecore_bitmap *map, ptrdiff_t n)
 {
     ptrdiff_t from = 0, half = map->size, k = 1, end;

@@ -1,84 +1,79 @@
-/* Compilers, and the sizes that several files use. Bounds of rows are in kernels.c, short_rows.h and each set's
- * `choose`, those of chunks in workers.h. Plain C11 / C++17; no Python.h. */
+/* Compilers, and the sizes that several files use; all headers here include it, and config.pxd. The bounds of rows are
+ * in kernels.c, short_rows.h and each set's `choose`, those of chunks in workers.h. C11 / C++17; no Python.h. */
 #ifndef TILECORE_CONFIG_H
 #define TILECORE_CONFIG_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---------------------------------------------------------------- tunables, each with its reason */
-
-/* A block: bytes of output that are made at once and, if they repeat, copied while still in the cache. Half of the
- * smallest first-level cache, so the copies do not evict the block. */
+/* A block is so many bytes of output, made at once and, if they repeat, copied while still in the cache: half of the
+ * smallest first-level cache, so that copies do not evict it. */
 #define TILECORE_BLOCK_BYTES 16384
 
 /* From this much output on the GIL is released: releasing and acquiring it costs about 0.1 us. */
 #define TILECORE_NOGIL_BYTES 65536
 
-/* From this much output on several threads may write it: learn_threads.h finds out whether that is faster. For new memory the
- * bound is higher, because the first touch of a huge page takes as long as writing it. `SIZES` in tests/test_docs.py
- * lists the pages that state them. */
+/* From this much output on several threads may write it: learn_threads.h finds out whether that is faster. For new
+ * pages the bound is higher, because the first touch of a huge page takes as long as writing it. `SIZES` in
+ * tests/test_docs.py lists the texts that state these bounds. */
 #define TILECORE_THREAD_BYTES ((ptrdiff_t)1 << 20)
 #define TILECORE_NEW_THREAD_BYTES ((ptrdiff_t)8 << 20)
-/* Two threads may write TILECORE_THREAD_BYTES; of three and more, each writes at least this much. */
+/* Two threads may write TILECORE_THREAD_BYTES. Of three or more, each writes at least this much. */
 #define TILECORE_BYTES_A_THREAD ((ptrdiff_t)2 << 20)
 
-/* The maximum number of threads that write one result: larger numbers mean the same. */
+/* The maximum number of threads that write one result. Larger numbers mean the same. */
 #define TILECORE_MAX_THREADS 256
 
-/* What threads do: each has records of its own in learn_threads.h, and so has each with stores past the caches. */
+/* What threads do. Each kind has its own records in learn_threads.h. */
 enum tilecore_task_kinds { TILECORE_BLOCKS,
                            TILECORE_PANELS,
                            TILECORE_ARRAYS,
                            TILECORE_TASK_KINDS };
 
-/* A call in the main thread checks for signals this often, and first after 5 ms, if it writes at least
- * TILECORE_CHECK_BYTES. It reads the clock after each chunk (workers.h), and after so many bytes of smaller parts.
- * Writing them takes less than 0.1 s, even if they lie 4 KiB apart in the source. */
+/* A call in the main thread that writes at least TILECORE_CHECK_BYTES checks for signals first after 5 ms, and then
+ * this often. It reads the clock after each chunk (workers.h), and after TILECORE_CHECK_BYTES of smaller parts: to
+ * write these takes less than 0.1 s, even if they lie 4 KiB apart in the source. */
 #define TILECORE_CHECK_NANOSECONDS 50000000
 #define TILECORE_FIRST_CHECK_NANOSECONDS 5000000
 #define TILECORE_CHECK_BYTES ((ptrdiff_t)4 << 20)
 
-/* Results below this size are small: created and written at once, without panels and threads to choose
- * (write/results.pyx). All others lie in recycled memory (arena.h): from this size on glibc maps memory, and trims its
- * heap whenever a program frees arrays of several sizes. */
+/* Results below this size are small: write/results.pyx creates and writes them at once, without a choice of panels and
+ * threads. All others lie in recycled memory (arena.h): from this size on glibc maps pages, and it trims its heap
+ * whenever a program frees arrays of several sizes. */
 #ifndef TILECORE_SMALL_BYTES
 #define TILECORE_SMALL_BYTES ((ptrdiff_t)128 << 10)
 #endif
 
-/* Recycled memory: bytes of a granule; bytes of an arena, at least; granules that are advised together for huge pages,
- * or against them. */
+/* For arena.h: the bytes of a granule; the fewest of an arena; granules that are advised together on huge pages. */
 #define TILECORE_GRANULE_BYTES ((ptrdiff_t)32 << 10)
 #define TILECORE_ARENA_BYTES ((ptrdiff_t)(sizeof(void *) > 4 ? 1024 : 64) << 20)
 #define TILECORE_ADVISED 256
 
-/* Idle pages that are kept beyond a program's peak use, because the use varies. */
+/* So many idle pages are kept beyond a program's peak use, because its use varies. */
 #define TILECORE_SPARE_BYTES ((ptrdiff_t)64 << 20)
 
-/* From this size on each call queries the address limits: 0.3 us, in a call that takes over 100. */
+/* From this size on each call queries the address limits. That takes 0.3 us, in a call that takes over 100. */
 #define TILECORE_QUERY_BYTES ((ptrdiff_t)4 << 20)
 
 /* If no result is freed for this time, idle memory above TILECORE_SPARE_BYTES is released. A gigabyte that is allocated
- * anew each minute costs at most 1 % of the time. `TIMES` in tests/test_docs.py has the pages that tell both times. */
+ * anew each minute costs at most 1 % of the time. `TIMES` in tests/test_docs.py has the texts that state both times. */
 #ifndef TILECORE_IDLE_MILLISECONDS
 #define TILECORE_IDLE_MILLISECONDS 60000
 #endif
-/* While results are freed, idle memory is limited by the peak use of this time. */
+/* While results are freed, the peak use of this time limits idle memory. */
 #define TILECORE_PEAK_MILLISECONDS 60000
 
-/* Outputs of this size or more are written by stores past the caches, which do not read a line before they overwrite
- * it: so many halves of the last cache (tilecore_processor). Found by the time of a tiling and of what uses its result,
- * in a program that makes other arrays: a twelfth of a shared cache of 480 MiB; for one of 105 MiB by the tiling alone.
- */
+/* Outputs from this size on, `n` halves of the last cache (tilecore_processor), are written by stores past the
+ * caches, which do not read a line before they overwrite it. Measured: a tiling and what uses its result, in a program
+ * that makes other arrays (a shared cache of 480 MiB: a twelfth is best); the tiling alone (one of 105 MiB). */
 #define TILECORE_STREAM_BYTES(l3, n) ((l3) > 240 << 20 ? (l3) / 12 : ((l3) < 40 << 20 ? (l3) : 40 << 20) / 2 * (n))
-/* The assumed last-level cache, if its size is not known. */
+/* The last-level cache that is assumed if its size is not known. */
 #define TILECORE_LAST_CACHE_BYTES ((ptrdiff_t)32 << 20)
 
-/* Blocks from this size on are copied by REP MOVSB, if it is fast (TILECORE_HAS_QUICK_MOVE), because it does not read
+/* Blocks from this size on are copied by REP MOVSB, if it is quick (TILECORE_HAS_QUICK_MOVE), because it does not read
  * lines before it overwrites them. For smaller blocks `copy` is faster. */
 #define TILECORE_MOVE_BYTES 8192
 
-/* ---------------------------------------------------------------- compiler */
 
 #if defined(_MSC_VER) && !defined(__clang__)
 #define TILECORE_COMPILER "MSVC"
@@ -101,7 +96,7 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #endif
 #endif
 
-/* Sets *product to a * b, for a, b >= 0; returns 1 if that does not fit a ptrdiff_t. For b < 0 both mean nothing. */
+/* Sets *product to a * b, for a, b >= 0. Returns 1 if that does not fit a ptrdiff_t. For b < 0 both mean nothing. */
 TILECORE_INLINE int tilecore_multiply(ptrdiff_t a, ptrdiff_t b, ptrdiff_t *product)
 {
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -114,7 +109,7 @@ TILECORE_INLINE int tilecore_multiply(ptrdiff_t a, ptrdiff_t b, ptrdiff_t *produ
 #endif
 }
 
-/* Classes of sizes for what calls learn: two for each power of two, from 1 MiB on. */
+/* What calls learn is kept by classes of sizes: two for each power of two, from 1 MiB on. */
 #define TILECORE_SIZES 20
 TILECORE_INLINE int tilecore_size_class(ptrdiff_t bytes)
 {

@@ -1,6 +1,5 @@
-/* The table of instruction sets, what this processor has, and the bounds by which sets choose a
- * kernel. kernels.h explains the kernels. C11 / C++17; no Python.h.
- */
+/* The table of instruction sets, what this processor has, and the bounds by which sets choose a kernel. The module
+ * write/processor.pyx is linked with it. kernels.h explains the kernels. C11 / C++17; no Python.h. */
 #include "packing.h"
 
 #if defined(TILECORE_EMULATED) /* the tests' header that gives every set's intrinsics in plain C */
@@ -26,8 +25,8 @@ enum {
     TILECORE_HAS_SSSE3 = 2,
     TILECORE_HAS_AVX2 = 4,
     TILECORE_HAS_AVX512VBMI = 8, /* with AVX512F and AVX512BW, and BMI2 for masks of so many lanes */
-    TILECORE_IS_AMD = 16,         /* vectors of 64 bytes are stored across cache lines quickly */
-    TILECORE_HAS_HALF_STORES = 32 /* AMD's alone: a vector of 64 bytes is stored as two halves */
+    TILECORE_IS_AMD = 16,         /* stores vectors of 64 bytes across cache lines quickly */
+    TILECORE_HAS_HALF_STORES = 32 /* stores a vector of 64 bytes as two halves; AMD's alone */
 };
 
 #if defined(TILECORE_X86) && !defined(TILECORE_EMULATED)
@@ -35,7 +34,7 @@ typedef struct tilecore_registers {
     unsigned eax, ebx, ecx, edx;
 } tilecore_registers;
 
-/* CPUID's answer for a leaf and one of its parts; all 0 for a leaf that the processor does not know. */
+/* Returns CPUID's answer for a leaf and one of its parts: all 0 if the processor does not know the leaf. */
 static tilecore_registers tilecore_cpuid(unsigned leaf, unsigned part)
 {
     tilecore_registers answer = {0, 0, 0, 0};
@@ -65,9 +64,9 @@ unsigned tilecore_features(void)
             features |= TILECORE_HAS_AVX512VBMI;
     }
     if (memcmp(&leaf0.ebx, "Auth", 4) == 0) features |= TILECORE_IS_AMD; /* "AuthenticAMD" */
-    /* AMD's alone: data paths of 256 bits (bit 2), and of 512 (bit 3). */
+    /* Only AMD's processors report data paths of 256 bits (bit 2), and of 512 (bit 3). */
     if ((paths.eax >> 2 & 3) == 1) features |= TILECORE_HAS_HALF_STORES;
-    /* Fast short REP MOVSB, of "GenuineIntel", or of AMD's from Zen 5 on: family 26. */
+    /* Fast short REP MOVSB counts if the processor is "GenuineIntel", or AMD's from Zen 5 on: family 26. */
     if ((leaf7.edx >> 4 & 1) &&
         (memcmp(&leaf0.ebx, "Genu", 4) == 0 || (features & TILECORE_IS_AMD && (leaf1.eax >> 20 & 0xff) >= 11)))
         features |= TILECORE_HAS_QUICK_MOVE;
@@ -81,7 +80,7 @@ ptrdiff_t tilecore_l3_bytes(void)
     int k;
     for (k = 0; k < 2; k++) {
         const tilecore_registers cache = tilecore_cpuid(leaf[k], 3);
-        if ((cache.eax >> 5 & 7) == 3) /* its level; each factor is stored less 1: ways, partitions, line, sets */
+        if ((cache.eax >> 5 & 7) == 3) /* its level. Ways, partitions, line and sets are each stored less 1 */
             return (ptrdiff_t)((cache.ebx >> 22) + 1) * ((cache.ebx >> 12 & 0x3ff) + 1) * ((cache.ebx & 0xfff) + 1) *
                    (ptrdiff_t)(cache.ecx + 1);
     }
@@ -90,13 +89,13 @@ ptrdiff_t tilecore_l3_bytes(void)
 #elif defined(TILECORE_EMULATED)
 unsigned tilecore_features(void) { return ~(unsigned)TILECORE_HAS_QUICK_MOVE; }
 ptrdiff_t tilecore_l3_bytes(void) { return 0; }
-#else /* NEON, of every 64-bit Arm, needs nothing. A set that some processors lack asks the system for its own bit. */
+#else /* Every 64-bit Arm has NEON. For a set that some processors lack, ask the system here. */
 unsigned tilecore_features(void) { return 0; }
 ptrdiff_t tilecore_l3_bytes(void) { return 0; }
 #endif
 
-/* A row holds for the processors that have its features and no row above: those named were measured, by whole programs
- * (stores) and by long rows (REP MOVSB). The order of sets is that of tilecore_sets, below. */
+/* A row holds for the processors that have its features and no row above. Those named were measured, by whole programs
+ * (stores) and by long rows (REP MOVSB). */
 static const tilecore_processor tilecore_processors[] = {
     {TILECORE_IS_AMD | TILECORE_HAS_QUICK_MOVE, 2, TILECORE_MOVE_BYTES}, /* Zen 5 */
     {TILECORE_HAS_QUICK_MOVE, 1, TILECORE_MOVE_BYTES}, /* Emerald Rapids, Granite Rapids */
@@ -114,16 +113,16 @@ const tilecore_processor *tilecore_find_processor(unsigned features)
 
 enum {
     TILECORE_FEW_COST = 640,  /* see tilecore_row_cost */
-    TILECORE_FEW = 8,         /* written rows up to which nothing is worth preparing */
-    TILECORE_DOUBLING_SPAN = 2048, /* row*repeats from which doubling beats rows in registers, and a copy each */
-    TILECORE_DOUBLING_BYTES = 8192 /* replicate re-reads at most this much */
+    TILECORE_FEW = 8,         /* up to so many written rows nothing is worth preparing */
+    TILECORE_DOUBLING_SPAN = 2048, /* from this span on `doubling` beats `register_rows` and `copies` */
+    TILECORE_DOUBLING_BYTES = 8192 /* `replicate` reads at most this much again */
 };
 
 /* Rows up to this size are held in registers. */
 #define TILECORE_REGISTERS_ROW (8 * TILECORE_WIDTH)
 
-/* What a row and its copies cost in few_rows (small.h). From a total of TILECORE_FEW_COST on, preparing a kernel pays:
- * it writes several short rows at once, and holds long ones in registers. */
+/* Estimates what a row and its copies cost in few_rows (small.h). From a total of TILECORE_FEW_COST on it pays to
+ * prepare a kernel, which writes several short rows at once, and holds long ones in registers. */
 TILECORE_INLINE ptrdiff_t tilecore_row_cost(ptrdiff_t row, ptrdiff_t copies)
 {
     ptrdiff_t cost = row < 8 ? 4 : 2;
@@ -132,7 +131,7 @@ TILECORE_INLINE ptrdiff_t tilecore_row_cost(ptrdiff_t row, ptrdiff_t copies)
     return cost * (copies < 64 ? copies : 16);
 }
 
-/* A row of 1, 2, 4 or 8 bytes, as often as it fits 8 bytes. */
+/* Loads a row of 1, 2, 4 or 8 bytes, as often as it fits 8 bytes. */
 TILECORE_INLINE uint64_t tilecore_load_word(const char *src, const ptrdiff_t row)
 {
     uint16_t two;
@@ -146,16 +145,14 @@ TILECORE_INLINE uint64_t tilecore_load_word(const char *src, const ptrdiff_t row
     }
 }
 
-/* Sizes that `copies` has code of their own for. */
+/* Whether `copies` has code for this size. */
 static int tilecore_has_size(const tilecore_rows *self)
 {
     const ptrdiff_t row = self->row;
     return row <= 4 || row == 6 || row == 8 || row == 12 || row == 16;
 }
 
-/* ---------------------------------------------------------------- the table */
-
-/* Defines the set `name`: the sets by which it moves bytes, packs, and chooses among row kernels; then other fields. */
+/* Defines the set `name`. It moves bytes, packs, and chooses among row kernels by three sets, itself or others. */
 #define TILECORE_SET(name, moves, packs, chooses, needs, large_store_mode, borrows_from) \
     static const tilecore_set tilecore_set_##name = { \
         #name, needs, tilecore_copy_##moves, tilecore_stream_##moves, tilecore_stream_end_##moves, \

@@ -1,17 +1,17 @@
-/* Which stores are faster into hot outputs, ordinary ones or those past the caches: learnt from earlier calls. For loops
- * that only tile and drop each result, which is what %timeit and pytest-benchmark run. write/stores.pyx includes this.
- * As in learn_threads.h, the state is static and without a lock.
+/* Learns from earlier calls which stores are faster into hot outputs, ordinary ones or those past the caches, for loops
+ * that only tile and drop each result, as %timeit and pytest-benchmark do. write/stores.pyx includes this. As in
+ * learn_threads.h, the state is static and has no lock.
  *
  * An output is hot if the last call wrote it at most 0.2 ms ago: a core moves 4 to 8 MB in this time, so the caches
- * still hold most of it. In such a loop a result gets the memory of the one before. Which stores are faster depends on
- * the process' share of the caches, and no instruction tells that. So calls try both kinds of stores:
+ * still hold most of it. In such a loop a result gets the pages of the one before. Which stores are faster depends on
+ * the process' share of the caches, and no instruction reports that. So calls try both kinds of stores:
  *
  *     calls     o o o o O O O O | s s s s S S S S | the faster kind .. 256 | o ..     O, S: timed, the shortest counts
  *
  * After stores past the caches it takes six ordinary calls until one is as fast as before. If sizes vary, such stores
- * slow the calls that follow. So for a hot output of another size or place, stores bypass the caches only from twice
- * the bound on. From four times the bound on no call tries: that would lengthen the loop by a twentieth. Loops with
- * `y = tile(...)` keep two results, so none is hot: there trials would cost more than they gain. */
+ * slow the calls that follow. So into a hot output of another size or place, stores bypass the caches only from twice
+ * the bound on. From four times the bound on no call tries: that would lengthen the loop by a twentieth. Loops that
+ * keep the last result (`y = tile(...)`) have no hot output: there trials would cost more than they gain. */
 #ifndef TILECORE_LEARN_STORES_H
 #define TILECORE_LEARN_STORES_H
 
@@ -21,12 +21,12 @@
 #define TILECORE_HOT_PERIOD 256
 #define TILECORE_HOT_TRIAL 8 /* calls of each kind */
 
-/* Counters: where and when a result was last written. */
+/* Where and when a result was last written: counters. */
 static struct {
     ptrdiff_t at, bytes, time;
 } tilecore_last_written;
 
-/* Counters, by size: the least nanoseconds a MiB of ordinary stores, and of those past the caches; hot calls. */
+/* Counters, by size: the least nanoseconds a MiB by ordinary stores, and past the caches; calls into hot outputs. */
 static ptrdiff_t tilecore_hot[TILECORE_SIZES][3];
 
 /* Whether stores to `dst` bypass the caches: from `bound` bytes on, unless it is hot. Sets *begin to time the call. */
@@ -49,7 +49,7 @@ TILECORE_UNUSED static int tilecore_hot_streams(const char *dst, ptrdiff_t bytes
     return streams;
 }
 
-/* After a call that wrote `bytes`, 1 KiB or more; `begin`: 0, or what tilecore_hot_streams set. */
+/* Notes a call that wrote `bytes`, 1 KiB or more. `begin`: 0, or what tilecore_hot_streams set. */
 TILECORE_UNUSED static void tilecore_note_written(const char *dst, ptrdiff_t bytes, int streams, long long begin)
 {
     const long long now = tilecore_nanoseconds(0);

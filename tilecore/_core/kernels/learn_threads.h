@@ -1,8 +1,6 @@
-/* Whether workers make calls faster: learnt from earlier calls of the same kind and size. For calls that leave the
- * number of threads to tilecore. workers.h includes this.
- *
- * The state is static: exactly one module has it. Without a lock: callers in several threads may change a record at
- * once, and a change that is lost costs speed only.
+/* Learns from earlier calls of the same kind and size whether workers make calls faster, for calls that leave the
+ * number of threads to tilecore. workers.h includes this. The state is static, so exactly one module has it. It has no
+ * lock: callers in several threads may change a record at once, and a lost change costs only speed.
  *
  *     tilecore_record *record = tilecore_find_record(...);
  *     if (tilecore_begin_job(record)) { ... tilecore_note_serial(record, pace); }
@@ -11,18 +9,17 @@
  * A second thread doubles the speed on one machine, and gains nothing on the next. Beside busy processes calls take
  * several times as long with it. Each call with workers knows two paces, in nanoseconds a MiB: its own (pace), and that
  * of its caller's part (beside), in processor time, which other processes do not lengthen. `beside * factor` estimates
- * the pace of a serial call: `factor`, measured by occasional serial calls, corrects for the bandwidth that the threads
- * share. `loss` is the real pace over that estimate; above 1, workers made the call slower.
+ * the pace of a serial call: occasional serial calls measure `factor`, which corrects for the bandwidth that threads
+ * share. `loss` is the real pace over that estimate: above 1, workers made the call slower.
  *
  *     factor = serial pace / beside          loss = pace / (beside * factor)
  *
- * Single calls vary: a change of the calling thread may cost 1.3 times the time. So losses are smoothed, and the first
- * call with workers after a serial one is not judged: it wakes them. After a loss the next TILECORE_MIN_BACKOFF calls
- * are serial, after each further loss twice as many and 4 more. So a program that calls rarely stays with one thread.
+ * Single calls vary: after a change of the calling thread one may take 1.3 times as long. So losses are smoothed. The
+ * first call with workers after a serial one wakes them, so it is not judged. After a loss the next 4 calls are serial
+ * (TILECORE_MIN_BACKOFF), after each further loss twice as many and 4 more. So rare calls keep to one thread.
  *
  *     calls      w w w s w w w w s w w w w w w w w s w w w ... w w L s s s s w w L s s s s s s s s s s s s w ...
- *                      pauses of 2, 4, 8, .., 64: the factor         loss: 4       again: 12
- */
+ *                      pauses of 2, 4, 8, .., 64: the factor         loss: 4       again: 12 */
 #ifndef TILECORE_LEARN_THREADS_H
 #define TILECORE_LEARN_THREADS_H
 
@@ -32,12 +29,11 @@
 #define TILECORE_MAX_BACKOFF 128
 #define TILECORE_MAX_SMALL_BACKOFF 32 /* after losses of less than a half */
 #define TILECORE_MAX_PAUSE 64 /* calls with workers between two serial ones */
-#define TILECORE_ONE 1024 /* ratios are counted in parts of this */
-/* Ratios of a pace to another. */
-#define TILECORE_WAKING_LOSS (TILECORE_ONE * 5 / 2) /* what it costs to wake workers that sleep deeply is below this */
+#define TILECORE_ONE 1024 /* ratios, of a pace to another, are counted in parts of this */
+#define TILECORE_WAKING_LOSS (TILECORE_ONE * 5 / 2) /* to wake workers that sleep deeply costs less than this */
 #define TILECORE_BEARABLE_LOSS (TILECORE_ONE * 15 / 16) /* a smaller gain is not worth a second processor's time */
 #define TILECORE_SMALL_LOSS (TILECORE_ONE * 3 / 2)
-#define TILECORE_TRIAL_LOSS (TILECORE_ONE * 3 / 4) /* from here smoothing lets a trial take two or three calls */
+#define TILECORE_TRIAL_LOSS (TILECORE_ONE * 3 / 4) /* smoothing starts anew here: a trial takes two or three calls */
 
 /* Counters, at first 0. */
 typedef struct tilecore_record {
@@ -52,13 +48,13 @@ typedef struct tilecore_record {
 
 static tilecore_record tilecore_records[TILECORE_TASK_KINDS][2][2][TILECORE_SIZES];
 
-/* The record of a task, into new memory or not, by stores past the caches or not, of a size. */
+/* Finds the record of a kind of task, into new pages or not, by stores past the caches or not, of a size. */
 TILECORE_UNUSED static tilecore_record *tilecore_find_record(int kind, int is_new, int past_caches, ptrdiff_t bytes)
 {
     return &tilecore_records[kind][is_new][past_caches][tilecore_size_class(bytes)];
 }
 
-/* Counts a job; returns whether it is to be serial. */
+/* Counts a job, and returns whether it is to be serial. */
 TILECORE_UNUSED static int tilecore_begin_job(tilecore_record *record)
 {
     const ptrdiff_t next = tilecore_atomic_load(&record->next);
@@ -83,8 +79,7 @@ static ptrdiff_t tilecore_smooth(ptrdiff_t *mean, ptrdiff_t now)
     return now;
 }
 
-/* After a serial call: its pace, in real time. When a thread reads its processor time, Linux may give its processor to
- * another thread. */
+/* Notes the pace of a serial call, in real time: when a thread reads its processor time, it may lose its processor. */
 TILECORE_UNUSED static void tilecore_note_serial(tilecore_record *record, double pace)
 {
     const ptrdiff_t beside = tilecore_atomic_load(&record->beside);
@@ -92,7 +87,7 @@ TILECORE_UNUSED static void tilecore_note_serial(tilecore_record *record, double
     if (beside) tilecore_smooth(&record->factor, ratio < 1 ? (ptrdiff_t)(ratio * TILECORE_ONE) : TILECORE_ONE);
 }
 
-/* After a call with workers: its pace, and that of its caller's part; 0: workers wrote all before it had begun. */
+/* Notes the pace of a call with workers, and of its caller's part: 0 if workers wrote all before it had begun. */
 TILECORE_UNUSED static void tilecore_note_parallel(tilecore_record *record, double pace, double beside, int threads)
 {
     ptrdiff_t backoff = tilecore_atomic_load(&record->backoff), factor = tilecore_atomic_load(&record->factor), loss;
@@ -101,7 +96,7 @@ TILECORE_UNUSED static void tilecore_note_parallel(tilecore_record *record, doub
     if (beside > 0) tilecore_atomic_store(&record->beside, (ptrdiff_t)beside + 1);
     else beside = (double)tilecore_atomic_load(&record->beside) + 1;
     loss = (ptrdiff_t)(pace * TILECORE_ONE / beside / (double)factor * TILECORE_ONE);
-    /* The first one after a serial call wakes workers, which takes as long as writing 1 MB. */
+    /* The first call after a serial one wakes workers, which takes as long as writing 1 MB. */
     if (tilecore_atomic_add(&record->parallel, 1) == 0 && loss < TILECORE_WAKING_LOSS) return;
     loss = tilecore_smooth(&record->loss, loss);
     if (loss > TILECORE_BEARABLE_LOSS) {

@@ -1,10 +1,10 @@
-/* For packing: `gather`, item by item, which needs no set; and the shuffles that `deinterleave` executes. */
+/* For write/: tilecore_gather, which packs item by item, without a set; and what `deinterleave` shuffles. */
 #ifndef TILECORE_PACKING_H
 #define TILECORE_PACKING_H
 
 #include "kernels.h"
 
-/* dst[i * dst_pitch + k * dst_step] = src[i * src_pitch + k * src_step], items of 1, 2, 4, 8 or 16 bytes. */
+/* dst[i * dst_pitch + k * dst_step] = src[i * src_pitch + k * src_step], for items of 1, 2, 4, 8 or 16 bytes. */
 #define TILECORE_GATHER(item) \
     for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) \
         for (k = 0; k < count; k++) memcpy(dst + k * dst_step, src + k * src_step, item); \
@@ -27,7 +27,7 @@ TILECORE_INLINE void tilecore_gather(char *dst, ptrdiff_t dst_pitch, ptrdiff_t d
 enum { TILECORE_MAX_LOADS = 8 };
 
 /* What `deinterleave` shuffles: dst[(i * items + k) * item] = src[i * step + k * along], in periods of 1 to 3 vectors
- * of 32 bytes. Each half of a vector is made of a few loads of 16 bytes of the source. */
+ * of 32 bytes. Each half of a vector is made of a few loads of 16 source bytes. */
 struct tilecore_shuffles {
     ptrdiff_t item;
     ptrdiff_t items; /* of a group */
@@ -39,9 +39,9 @@ struct tilecore_shuffles {
     uint8_t mask[3][TILECORE_MAX_LOADS][32];
 };
 
-/* For groups of 1 to 4 items of up to 16 bytes. Either the items of a group lie together, and the groups one after the
- * other, forward or backward; or `step` is an item, and they lie in rows of their own. 0: they lie too far apart, or
- * overlap. */
+/* Prepares groups of 1 to 4 items of up to 16 bytes. Either the items of a group lie together, and the groups one after
+ * the other, forward or backward; or `step` is an item, and each item of a group is in another row. Returns 0 if items
+ * lie too far apart, or overlap. */
 TILECORE_INLINE int tilecore_prepare_deinterleave(tilecore_shuffles *self, ptrdiff_t items, ptrdiff_t along,
                                                   ptrdiff_t step, ptrdiff_t item)
 {
@@ -53,7 +53,7 @@ TILECORE_INLINE int tilecore_prepare_deinterleave(tilecore_shuffles *self, ptrdi
     self->vectors = 1, self->loads = 1;
     while (self->vectors * 32 % group) self->vectors++;
     self->groups = self->vectors * 32 / group;
-    memset(self->mask, 0x80, sizeof self->mask); /* 0 */
+    memset(self->mask, 0x80, sizeof self->mask); /* these bytes are shuffled to 0 */
     for (half = 0; half < 2 * self->vectors; half++) {
         ptrdiff_t at[16], low, first = PTRDIFF_MAX, high = -PTRDIFF_MAX;
         unsigned left = (1u << n) - 1;
@@ -68,7 +68,7 @@ TILECORE_INLINE int tilecore_prepare_deinterleave(tilecore_shuffles *self, ptrdi
             if (load == TILECORE_MAX_LOADS) return 0;
             for (low = PTRDIFF_MAX, j = 0; j < n; j++)
                 if (left >> j & 1 && at[j] < low) low = at[j];
-            if (low > high - 16) low = high - 16; /* nothing beyond the items is read */
+            if (low > high - 16) low = high - 16; /* reads nothing beyond the items */
             for (j = 0; j < n; j++) {
                 if (!(left >> j & 1) || at[j] + item > low + 16) continue;
                 left &= ~(1u << j);
@@ -78,7 +78,7 @@ TILECORE_INLINE int tilecore_prepare_deinterleave(tilecore_shuffles *self, ptrdi
             self->from[half / 2][load][half % 2] = low;
         }
         if (load > self->loads) self->loads = load;
-        for (; load < TILECORE_MAX_LOADS; load++) /* loaded for the other half */
+        for (; load < TILECORE_MAX_LOADS; load++) /* loads that only the other half needs */
             self->from[half / 2][load][half % 2] = self->from[half / 2][0][half % 2];
     }
     return 1;

@@ -1,6 +1,6 @@
-/* Memory by the page: addresses, to which pages are added and released; memory that is mapped at several addresses.
- * On systems that have neither, every function fails, and the caller uses ordinary memory. C11 / C++17, and on Linux
- * _GNU_SOURCE, as in threads.h.
+/* Pages: addresses to which pages are added, and from which they are released, for arena.h; and pages that are mapped
+ * at several addresses, for write/mapped.pyx. On systems that have neither, every function fails, and the caller
+ * allocates as usual. C11 / C++17, and on Linux _GNU_SOURCE, as in threads.h.
  *
  * Example: 6 pages that show the same 2 pages three times, until one is written to.
  *
@@ -10,14 +10,13 @@
  *     char *at = tilecore_addresses_new(6 * page);
  *     for (int i = 0; i < 3; i++) tilecore_file_map(file, at + 2 * i * page, 2 * page);
  *     tilecore_file_free(file);                        // the mappings stay
- *     tilecore_pages_free(at, 6 * page);
- */
+ *     tilecore_pages_free(at, 6 * page); */
 #ifndef TILECORE_PAGES_H
 #define TILECORE_PAGES_H
 
 #include "config.h"
 
-/* A huge page of most processors and systems. */
+/* The size of a huge page on most processors and systems. */
 #define TILECORE_HUGE_BYTES ((ptrdiff_t)2 << 20)
 
 #if defined(__linux__)
@@ -32,19 +31,17 @@
 
 TILECORE_UNUSED static ptrdiff_t tilecore_page_bytes(void) { return (ptrdiff_t)sysconf(_SC_PAGESIZE); }
 
-/* Unmaps pages of the caller's that nobody reads or writes any more. That may split a mapping, and the process may have
- * no more of them: then only the memory is released, and the addresses stay. */
+/* Unmaps pages of the caller's that nobody uses any more. That may split a mapping, and the process may be allowed no
+ * more mappings: then the pages are released, and the addresses stay. */
 TILECORE_UNUSED static void tilecore_pages_free(void *at, ptrdiff_t bytes)
 {
     if (munmap(at, (size_t)bytes)) madvise(at, (size_t)bytes, MADV_DONTNEED);
 }
 
-/* ---------------------------------------------------------------- addresses */
-
-/* Reserves `bytes` of addresses, without pages, on a boundary of huge pages. NULL if there are none, or if new mappings
- * are locked into memory (mlockall): they would have all pages at once, and keep them. With vm.overcommit_memory = 2
- * the system counts addresses with access as memory. It must count them now: if it refused when a file is mapped there,
- * Linux before 6.12 could leave a hole, into which another thread might map. */
+/* Reserves `bytes` of addresses, without pages, on a boundary of huge pages. Returns NULL if there are none, or if new
+ * mappings are locked (mlockall): they would have all pages at once, and keep them. With vm.overcommit_memory = 2 the
+ * system counts addresses with access as if they had pages. It must count them now: if it refused when a file is mapped
+ * there, Linux before 6.12 could leave a hole, into which another thread might map. */
 TILECORE_UNUSED static char *tilecore_addresses_new(ptrdiff_t bytes)
 {
     const ptrdiff_t room = bytes + TILECORE_HUGE_BYTES;
@@ -62,15 +59,13 @@ TILECORE_UNUSED static char *tilecore_addresses_new(ptrdiff_t bytes)
     return NULL;
 }
 
-/* The functions below take whole pages of these addresses. No lock is needed. */
-
-/* Advises the system to use huge pages, or not to. Errors do not matter. */
+/* Advises for or against huge pages; errors do not matter. Like the next function, it takes only whole pages. */
 TILECORE_UNUSED static void tilecore_addresses_advise(char *at, ptrdiff_t bytes, int huge)
 {
     madvise(at, (size_t)bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
-/* Releases pages: they are 0 then. madvise fails if they were locked since: then a new mapping replaces them. */
+/* Releases pages, which then read as 0. If they were locked since, madvise fails, and a new mapping replaces them. */
 TILECORE_UNUSED static void tilecore_addresses_drop(char *at, ptrdiff_t bytes)
 {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
@@ -78,15 +73,14 @@ TILECORE_UNUSED static void tilecore_addresses_drop(char *at, ptrdiff_t bytes)
         (void)!mmap(at, (size_t)bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
 }
 
-/* Maps pages that will be written next (Linux 5.14 and later; nothing happens elsewhere). `bytes`: any number. */
+/* Maps pages that will be written next, on Linux 5.14 and later; elsewhere nothing happens. `bytes`: any number. */
 TILECORE_UNUSED static void tilecore_addresses_populate(char *at, ptrdiff_t bytes)
 {
     const ptrdiff_t page = tilecore_page_bytes();
     madvise(at, (size_t)((bytes + page - 1) & ~(page - 1)), MADV_POPULATE_WRITE);
 }
 
-/* Whether the process has a limit on addresses (ulimit -v) or data (ulimit -d). Idle memory counts towards it, so other
- * allocations could fail. */
+/* Whether the process has a limit on addresses (ulimit -v) or data (ulimit -d), to which idle pages count too. */
 TILECORE_UNUSED static int tilecore_addresses_limited(void)
 {
     struct rlimit addresses, data;
@@ -94,10 +88,8 @@ TILECORE_UNUSED static int tilecore_addresses_limited(void)
            addresses.rlim_cur != RLIM_INFINITY || data.rlim_cur != RLIM_INFINITY;
 }
 
-/* ---------------------------------------------------------------- files in memory */
-
-/* Creates a file without a name, in memory, for up to `bytes`; -1 if the system refuses. A file that grows beyond the
- * limit on file sizes (ulimit -f) ends the process, by SIGXFSZ: so the limit is read first. */
+/* Creates a file without a name, in memory, for up to `bytes`. Returns -1 if the system refuses. A file that grows
+ * beyond the limit on file sizes (ulimit -f) ends the process, by SIGXFSZ, so the limit is read first. */
 TILECORE_UNUSED static int tilecore_file_new(ptrdiff_t bytes)
 {
     struct rlimit size;
@@ -110,7 +102,7 @@ TILECORE_UNUSED static int tilecore_file_new(ptrdiff_t bytes)
 
 TILECORE_UNUSED static void tilecore_file_free(int file) { close(file); }
 
-/* Writes to the file, which grows; returns 0, or -1. Twice as fast as through a mapping, page by page. */
+/* Writes to the file, which grows. Returns 0, or -1. It is twice as fast as a mapping, page by page. */
 TILECORE_UNUSED static int tilecore_file_write(int file, const char *src, ptrdiff_t bytes, ptrdiff_t offset)
 {
     while (bytes > 0) {
@@ -122,8 +114,8 @@ TILECORE_UNUSED static int tilecore_file_write(int file, const char *src, ptrdif
     return 0;
 }
 
-/* Maps the file's first `bytes`, whole pages, in place of what is at `at`, of the caller's addresses. A write there
- * copies the page first, and does not change the file. Past the file's last page it raises SIGBUS. Returns 0, or -1. */
+/* Maps the file's first `bytes`, whole pages, over what the caller has at `at`. A write there copies the page, and does
+ * not change the file. Past the file's last page it raises SIGBUS. Returns 0, or -1. */
 TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes)
 {
     int flags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
@@ -132,7 +124,7 @@ TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes
 
 #else /* ---------------------------------------------------------------- other systems */
 
-TILECORE_UNUSED static ptrdiff_t tilecore_page_bytes(void) { return 4096; } /* any: nothing is mapped */
+TILECORE_UNUSED static ptrdiff_t tilecore_page_bytes(void) { return 4096; } /* any number: nothing is mapped */
 TILECORE_UNUSED static int tilecore_addresses_limited(void) { return 0; }
 #define tilecore_pages_free(at, bytes) ((void)(at), (void)(bytes))
 #define tilecore_file_new(bytes) ((void)(bytes), -1)
@@ -144,9 +136,8 @@ TILECORE_UNUSED static int tilecore_addresses_limited(void) { return 0; }
 
 #endif
 
-/* ---------------------------------------------------------------- poisoned memory, for AddressSanitizer */
-
-#if defined(__has_feature) /* of Clang, which before version 21 has no __SANITIZE_ADDRESS__ */
+/* Idle pages are poisoned for AddressSanitizer. Clang before version 21 has no __SANITIZE_ADDRESS__. */
+#if defined(__has_feature)
 #define TILECORE_SANITIZED __has_feature(address_sanitizer)
 #elif defined(__SANITIZE_ADDRESS__)
 #define TILECORE_SANITIZED 1

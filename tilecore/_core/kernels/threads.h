@@ -1,4 +1,4 @@
-/* Threads: atomic counters, locks, conditions, a clock, the processors that a thread may run on, handlers of fork().
+/* For workers.h, arena.h and some modules: atomic counters, locks, threads, a clock, processors, handlers of fork().
  * C11 / C++17, and on Linux _GNU_SOURCE: Python.h defines it, so it must precede the C library's headers. */
 #ifndef TILECORE_THREADS_H
 #define TILECORE_THREADS_H
@@ -23,10 +23,8 @@
 #include <unistd.h>
 #endif
 
-/* ---------------------------------------------------------------- atomic counters */
-
-/* Of type ptrdiff_t, in relaxed order. `add` returns the value before. `replace` is for pointers: it orders all memory,
- * and returns whether `before` was there. */
+/* Atomic counters are of type ptrdiff_t, in relaxed order. `add` returns the value before. `replace` is for pointers:
+ * it orders all accesses, and returns whether `before` was there. */
 #if defined(_MSC_VER) && !defined(__clang__)
 #define tilecore_atomic_add(counter, n) \
     ((ptrdiff_t)InterlockedExchangeAddSizeT((volatile size_t *)(counter), (size_t)(n)))
@@ -41,10 +39,7 @@
 #define tilecore_atomic_replace(place, before, n) __sync_bool_compare_and_swap(place, before, n)
 #endif
 
-/* ---------------------------------------------------------------- a lock, conditions */
-
-/* As usual: the thread that acquired a lock releases it, and holds it when it waits. Not recursive. */
-
+/* The thread that acquired a lock releases it, and holds it when it waits. Locks are not recursive. */
 #if defined(_WIN32)
 typedef SRWLOCK tilecore_lock;
 typedef CONDITION_VARIABLE tilecore_condition;
@@ -67,14 +62,12 @@ TILECORE_UNUSED static void tilecore_acquire(tilecore_lock *lock) { pthread_mute
 TILECORE_UNUSED static void tilecore_release(tilecore_lock *lock) { pthread_mutex_unlock(lock); }
 #endif
 
-/* ---------------------------------------------------------------- threads */
-
 /* A thread's stack: a task takes a few kilobytes, and a handler of SIGSEGV may need more. Unused stack is only
- * reserved, but counts if memory is locked or the address space is limited. */
+ * reserved, but it counts if pages are locked or addresses are limited. */
 #define TILECORE_STACK_BYTES ((size_t)256 << 10)
 
-/* `tilecore_thread_new` begins a thread; it returns 0 if the system refuses. `*thread` must stay where
- * it is, and be used for no other, until the thread has ended. */
+/* `tilecore_thread_new` begins a thread, or returns 0 if the system refuses. Until the thread has ended, `*thread` must
+ * not move, and serve no other. */
 #if defined(_WIN32)
 typedef struct tilecore_thread {
     HANDLE handle;
@@ -111,7 +104,7 @@ TILECORE_UNUSED static void *tilecore_thread_run(void *argument)
     return NULL;
 }
 
-/* The thread inherits the signal mask of its creator. SIGBUS and SIGSEGV stay unblocked: access to memory may raise
+/* The thread inherits the signal mask of its creator. SIGBUS and SIGSEGV stay unblocked: reads and writes may raise
  * them, for instance if a mapped file was truncated, and a blocked one would end the program without its handler. */
 TILECORE_UNUSED static int tilecore_thread_new(tilecore_thread *thread, void (*run)(void))
 {
@@ -128,19 +121,19 @@ TILECORE_UNUSED static int tilecore_thread_new(tilecore_thread *thread, void (*r
         if (!status) status = pthread_create(&thread->handle, &attributes, tilecore_thread_run, thread);
         pthread_attr_destroy(&attributes);
     }
-    /* EINVAL: the stack is too small, because the program's libraries have much thread-local storage. */
+    /* EINVAL means that the stack is too small, because the program's libraries have much thread-local storage. */
     if (status == EINVAL) status = pthread_create(&thread->handle, NULL, tilecore_thread_run, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status == 0;
 }
 
-/* Waits until the system no longer counts a thread. It must hold no lock of ours: it was joined, or is about to return.
- * pthread_join returns a moment earlier, or much earlier if a virtual processor is descheduled just then. Waits at most
- * two seconds, because another thread may have got the id by now. */
+/* Waits until the system no longer counts a thread, which was joined, or is about to return and holds no lock of ours.
+ * pthread_join returns a moment earlier, or much earlier if a virtual processor is descheduled just then. This function
+ * waits at most two seconds, because another thread may have got the id by now. */
 TILECORE_UNUSED static void tilecore_await_end(tilecore_thread *thread)
 {
 #if defined(__linux__)
-    const struct timespec nap = {0, 50000}; /* and as much again: timer slack */
+    const struct timespec nap = {0, 50000}; /* timer slack adds as much again */
     int tries;
     for (tries = 0; tries < 20000 && !syscall(SYS_tgkill, getpid(), thread->id, 0); tries++) nanosleep(&nap, NULL);
     thread->id = 0; /* which no thread has: the next call returns at once */
@@ -149,8 +142,6 @@ TILECORE_UNUSED static void tilecore_await_end(tilecore_thread *thread)
 #endif
 }
 #endif
-
-/* ---------------------------------------------------------------- a clock */
 
 /* Nanoseconds since some fixed moment, or of this thread's processor time; on Windows exact to some milliseconds. */
 TILECORE_UNUSED static long long tilecore_nanoseconds(int of_thread)
@@ -165,10 +156,7 @@ TILECORE_UNUSED static long long tilecore_nanoseconds(int of_thread)
 #endif
 }
 
-/* ---------------------------------------------------------------- processors */
-
-/* `tilecore_read_affinity` reads the set of processors that the calling thread may run on now. It returns their number,
- * or 0 if the system has no such sets. */
+/* Reads which processors the calling thread may run on now. Returns their number, or 0 if the system does not tell. */
 #if defined(__linux__)
 typedef struct tilecore_affinity {
     long bytes;        /* in use, of `part` */
@@ -186,17 +174,15 @@ typedef int tilecore_affinity;
 TILECORE_UNUSED static int tilecore_read_affinity(tilecore_affinity *now) { return *now = 0; }
 #endif
 
-/* ---------------------------------------------------------------- fork */
-
 #if !defined(_WIN32)
 /* Registers `before` to run before every fork(), `parent` and `child` after it. Returns 0, or an error number. Further
  * calls in one module do nothing: its import may be repeated after a failure. Of several modules, the `before` that was
  * registered last runs first. All that happens at a fork(), in any order of the modules:
  *
  *     before    workers.h           the workers end
- *               arena.h             the watcher ends, most idle memory goes back; the lock is held until after it
+ *               arena.h             the watcher ends, most idle pages go back; the lock is held until after it
  *     parent    workers.h, arena.h  jobs may have workers again; the lock is released
- *     child     likewise            and locks and conditions are made anew; no memory is idle
+ *     child     likewise            and locks and conditions are made anew; no pages are idle
  *               process_state.pyx   last, by Python: processors and the main thread are forgotten */
 TILECORE_UNUSED static int tilecore_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void))
 {

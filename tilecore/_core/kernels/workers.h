@@ -1,4 +1,4 @@
-/* Threads that help to write large results: the workers. They belong to the process, and run C alone.
+/* Workers: threads that help to write large results, for write/tiling.pyx. They belong to the process, and run only C.
  *
  *     static void task(void *job, ptrdiff_t first, ptrdiff_t last) { ... write the iterations first to last - 1 ... }
  *
@@ -6,14 +6,13 @@
  *     tilecore_job job = {task, argument, first, last, bytes_of_each};
  *     tilecore_parallel(&job, 8, record, until);  // moves job.first and job.last to what is left
  *
- * tilecore_parallel may be called from any thread, with or without the GIL, also from several at once. It promises that
- * each iteration outside [job.first, job.last) was written once, here or in a worker, and that no worker is in the job
- * when it returns. If there is no worker, for whatever reason, the caller writes alone. `task` must not fail, call
- * Python, or fork. While it runs no lock is held, but a fork() in another thread waits for the workers in it.
+ * Any thread may call tilecore_parallel, with or without the GIL, also several at once. When it returns, each iteration
+ * outside [job.first, job.last) was written once, here or in a worker, and no worker is in the job. If there is no
+ * worker, for whatever reason, the caller writes alone. `task` must not fail, call Python, or fork. No lock is held
+ * while it runs, but a fork() in another thread waits for the workers in it.
  *
- * The state is static, once in a process, because handlers of fork() take no argument: exactly one extension module
- * includes this. C11 / C++17, and on Linux _GNU_SOURCE, as in threads.h.
- */
+ * The state is static, once in a process, because handlers of fork() take no argument. So exactly one extension module
+ * includes this. C11 / C++17, and on Linux _GNU_SOURCE, as in threads.h. */
 #ifndef TILECORE_WORKERS_H
 #define TILECORE_WORKERS_H
 
@@ -21,17 +20,16 @@
 
 #include <string.h>
 
-/* ---------------------------------------------------------------- tunables, each with its reason */
-
-/* A chunk is a sixteenth of a thread's part, within these bounds: smaller chunks take longer to start, larger ones
- * longer to wait for the last one. The last chunks are an eighth of that, at least TILECORE_LAST_CHUNK_BYTES. */
+/* A chunk is a sixteenth of a thread's part, within these bounds: smaller chunks take longer to start, and larger ones
+ * keep the caller waiting longer for the last. Those at the end are an eighth, at least TILECORE_LAST_CHUNK_BYTES. */
 #define TILECORE_CHUNK_BYTES ((ptrdiff_t)128 << 10)
 #define TILECORE_MAX_CHUNK_BYTES ((ptrdiff_t)2 << 20)
 #define TILECORE_LAST_CHUNK_BYTES ((ptrdiff_t)32 << 10)
 
-/* How often a caller polls for the end of the last chunk before it sleeps. */
+/* A caller polls so often for the end of the last chunk before it sleeps. */
 #define TILECORE_SPINS 400
 
+/* The processor's hint for loops that poll. */
 TILECORE_INLINE void tilecore_pause(void)
 {
 #if defined(_WIN32)
@@ -43,8 +41,6 @@ TILECORE_INLINE void tilecore_pause(void)
 #endif
 }
 
-/* ---------------------------------------------------------------- a job */
-
 /* A job is a number of chunks and a counter. The caller publishes it, wakes workers, and takes chunks itself at once.
  * When no chunk is left it closes the job, and waits for the workers inside, each in its last, small chunk. A worker
  * that wakes late finds the job closed and sleeps again: nobody waits for workers that have not begun.
@@ -53,16 +49,15 @@ TILECORE_INLINE void tilecore_pause(void)
  *     worker 1            . wake  | chunk | chunk | chunk |             . park
  *     worker 2            . . . . . . . . . . . . . . . . . . . . . . . .  wake: closed, park
  *
- * There is one job at a time; a second caller writes alone, and waits at most while workers are created. A job must not
+ * There is one job at a time. A second caller writes alone, and waits at most while workers are created. A job must not
  * stay open during a check for signals: a handler may tile or fork, and in a greenlet it may even move the caller's
  * stack, on which the job lies. So the caller looks at the clock between its chunks, and ends the job at `until`. */
 typedef void (*tilecore_task)(void *argument, ptrdiff_t first, ptrdiff_t last);
 
-/* The caller takes the chunks from the first on, the workers from the last on: in successive calls into the same memory
+/* The caller takes chunks from the first on, the workers from the last on: in successive calls into the same output
  * each processor finds most of its part in its own cache. Where they meet, at the end of the job, the chunks are small:
  *
- *     caller -> | large | large | s | s | s | s | s | s | large | large | large | large | <- workers
- */
+ *     caller -> | large | large | s | s | s | s | s | s | large | large | large | large | <- workers */
 typedef struct tilecore_job {
     tilecore_task task;
     void *argument;
@@ -93,7 +88,7 @@ static void tilecore_cut(tilecore_job *job, int threads)
     job->taken = job->taken_by_workers = 0;
 }
 
-/* The first iteration of a chunk. */
+/* Returns the first iteration of a chunk. */
 static ptrdiff_t tilecore_chunk_begin(const tilecore_job *job, ptrdiff_t number)
 {
     const ptrdiff_t left = job->chunks - number; /* this one included */
@@ -107,7 +102,7 @@ static void tilecore_write_chunk(const tilecore_job *job, ptrdiff_t number)
     job->task(job->argument, tilecore_chunk_begin(job, number), tilecore_chunk_begin(job, number + 1));
 }
 
-/* The caller's part: takes chunks until none is left, or one ends past the time `until`. Returns how many. */
+/* The caller takes chunks until none is left, or one ends past the time `until`. Returns how many. */
 static ptrdiff_t tilecore_lead(tilecore_job *job, long long until)
 {
     ptrdiff_t number = 0;
@@ -118,7 +113,7 @@ static ptrdiff_t tilecore_lead(tilecore_job *job, long long until)
     return number;
 }
 
-/* A worker's part: takes chunks until none is left, or until `stop` is set. */
+/* A worker takes chunks until none is left, or until `stop` is set. */
 static void tilecore_help(tilecore_job *job, const ptrdiff_t *stop)
 {
     while (!tilecore_atomic_load(stop) && tilecore_atomic_add(&job->taken, 1) < job->chunks)
@@ -128,20 +123,19 @@ static void tilecore_help(tilecore_job *job, const ptrdiff_t *stop)
 /* ---------------------------------------------------------------- the workers */
 
 /* If all processors are busy, a worker wakes late, or loses its processor in the middle of a chunk: see
- * learn_threads.h. A policy by which it never preempts another thread (SCHED_BATCH) was no better.
- *
- * At exit nobody ends or joins workers: they end with the process, by exit() or a return from main(). */
+ * learn_threads.h. A policy by which it never preempts another thread (SCHED_BATCH) was no better. At exit nobody ends
+ * or joins workers: they end with the process, by exit() or a return from main(). */
 static tilecore_lock tilecore_workers_lock = TILECORE_LOCK_INIT;
 static tilecore_condition tilecore_work = TILECORE_CONDITION_INIT;   /* workers wait for it */
 static tilecore_condition tilecore_change = TILECORE_CONDITION_INIT; /* callers and fork() wait for it */
 
-/* Under the lock. Counters are also read without it, where a stale value does no harm. */
+/* Read and changed under the lock. Counters are also read without it, where a stale value does no harm. */
 static struct {
     tilecore_job *job;   /* the open job, or NULL */
     int wanted;          /* how many more workers may enter it */
     ptrdiff_t inside;    /* how many workers are in it: a counter */
     int in_use;          /* whether a caller has the workers */
-    ptrdiff_t recalled;  /* whether a fork() has begun: workers end, and there are no jobs. A counter */
+    ptrdiff_t recalled;  /* whether a fork() has begun: workers end, and there are no jobs; a counter */
     tilecore_affinity affinity; /* of the workers */
     int count;
     tilecore_thread worker[TILECORE_MAX_THREADS - 1];
@@ -162,18 +156,17 @@ static void tilecore_serve(void)
         tilecore_release(&tilecore_workers_lock);
         tilecore_help(job, &tilecore_workers.recalled);
         tilecore_acquire(&tilecore_workers_lock);
-        tilecore_workers.job = NULL; /* no other job: the caller of this one waits for us */
+        tilecore_workers.job = NULL; /* still this job: its caller waits for this worker */
         tilecore_atomic_store(&tilecore_workers.inside, tilecore_workers.inside - 1);
         if (!tilecore_workers.inside) tilecore_wake_all(&tilecore_change);
     }
     tilecore_release(&tilecore_workers_lock);
 }
 
-/* Under the lock. Lets the workers run where the calling thread may, but not on the processor that it is on: a worker
- * that last ran there would wait there. In a virtual machine (KVM) Linux takes a processor that sleeps for a busy one,
- * and does not move the worker to it: calls of 13 and 26 MB after pauses of 3 ms take 1.15 to 1.4 times as long then. A
- * filter of system calls may end the process here: see docs/threads.md. `anew`: some workers have their creator's mask.
- */
+/* Under the lock, lets the workers run where the calling thread may, but not on its processor now: a worker that last
+ * ran there would wait there. In a virtual machine (KVM) Linux takes a sleeping processor for a busy one, and does not
+ * move the worker to it: then calls of 13 and 26 MB after pauses of 3 ms take 1.15 to 1.4 times as long. A filter of
+ * system calls may end the process here: see docs/threads.md. `anew`: some workers have their creator's affinity. */
 static void tilecore_move_workers(int anew)
 {
 #if defined(__linux__) && !defined(__ANDROID__) /* Android has no pthread_setaffinity_np */
@@ -191,8 +184,8 @@ static void tilecore_move_workers(int anew)
 }
 
 /* Publishes a job, which stays where it is until tilecore_close(), for up to `wanted` < TILECORE_MAX_THREADS workers.
- * Creates missing workers, until the system refuses. Returns 0 without a worker, and then nothing is to be closed:
- * another caller has them, a fork() is under way, or the system created none. */
+ * Creates missing workers, until the system refuses. Returns 0 if it publishes nothing: another caller has the workers,
+ * a fork() is under way, or the system created none. */
 static int tilecore_publish(tilecore_job *job, int wanted)
 {
     int k, published = 0;
@@ -232,7 +225,7 @@ static double tilecore_pace(long long nanoseconds, ptrdiff_t bytes)
     return (double)(nanoseconds + 1) * 1048576 / (double)bytes;
 }
 
-/* Does what tilecore_parallel does, in this thread and in up to `threads` - 1 workers. Returns 0 if there are none. */
+/* Runs tilecore_parallel's job in this thread and in up to `threads` - 1 workers. Returns 0 if there are none. */
 static int tilecore_with_workers(tilecore_job *job, int threads, tilecore_record *record, long long until)
 {
     const long long begun = tilecore_nanoseconds(0); /* waking workers counts too */
@@ -255,8 +248,7 @@ static int tilecore_with_workers(tilecore_job *job, int threads, tilecore_record
 }
 
 /* Runs a job in at most `threads` <= TILECORE_MAX_THREADS threads. Returns after the first chunk that ends past the
- * time `until`, in nanoseconds. Moves the job's `first` and `last` to what is left. `record`: NULL, or what calls of
- * this kind and size learn. */
+ * time `until`, in nanoseconds. Moves `first` and `last` to what is left. `record`: what such calls learn, or NULL. */
 TILECORE_UNUSED static void tilecore_parallel(tilecore_job *job, int threads, tilecore_record *record, long long until)
 {
     const ptrdiff_t begin = job->first;
@@ -264,7 +256,7 @@ TILECORE_UNUSED static void tilecore_parallel(tilecore_job *job, int threads, ti
     long long begun;
     if (threads > 1 && tilecore_with_workers(job, threads, record, until)) return;
     begun = record ? tilecore_nanoseconds(0) : 0;
-    do { /* each chunk takes about as long as all before it, so the last one ends in time too */
+    do { /* each chunk takes about as long as all before it, so the last one too ends in time */
         const ptrdiff_t next = job->last - job->first > step ? job->first + step : job->last;
         job->task(job->argument, job->first, next);
         job->first = next, step *= 2;
@@ -273,11 +265,9 @@ TILECORE_UNUSED static void tilecore_parallel(tilecore_job *job, int threads, ti
         tilecore_note_serial(record, tilecore_pace(tilecore_nanoseconds(0) - begun, (job->first - begin) * job->each));
 }
 
-/* ---------------------------------------------------------------- fork */
-
 /* Before fork() each worker ends when its chunk is written, and is joined. So no fork finds a thread of ours, and
- * Python (3.12 and later) does not warn. The caller of an open job, in another thread, continues alone. The next large
- * result creates new workers, in parent and child; there is no job between `before` and the other two. */
+ * Python (3.12 and later) does not warn. The caller of an open job, in another thread, continues alone. Until the other
+ * two handlers run no job has workers; then the next large result creates new ones, in parent and child. */
 #if !defined(_WIN32)
 static void tilecore_before_fork(void)
 {
@@ -302,7 +292,7 @@ static void tilecore_after_fork_in_parent(void)
     tilecore_release(&tilecore_workers_lock);
 }
 
-/* Other threads, which the child lacks, may have held the lock or waited for the conditions: makes new ones. */
+/* Makes a new lock and new conditions: threads that the child lacks may have held the old ones or waited for them. */
 static void tilecore_after_fork_in_child(void)
 {
     pthread_mutex_init(&tilecore_workers_lock, NULL);

@@ -1,5 +1,4 @@
-/* NEON: 16-byte shuffles. Every 64-bit Arm. */
-
+/* NEON shuffles 16 bytes. Every 64-bit Arm has it. */
 #define TILECORE_NAME(name) tilecore_##name##_arm64
 #define TILECORE_HALF uint8x16_t
 #define TILECORE_LOAD_HALF(p) vld1q_u8((const uint8_t *)(const void *)(p))

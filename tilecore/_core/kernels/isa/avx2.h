@@ -1,5 +1,4 @@
-/* AVX2: 32-byte vectors, shuffled by halves. 2013 and later (Intel Haswell, AMD Excavator). */
-
+/* AVX2 shuffles vectors of 32 bytes by halves. Processors from 2013 on have it (Haswell, Excavator). */
 #define TILECORE_NAME(name) tilecore_##name##_avx2
 #define TILECORE_TARGETED TILECORE_TARGET("avx2")
 #define TILECORE_WIDTH 32

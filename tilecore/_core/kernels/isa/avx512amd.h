@@ -1,12 +1,12 @@
-/* AVX-512 VBMI on AMD's processors (Zen 4 and later): vectors that cross cache lines are stored nearly as quickly as
- * aligned ones, so rows above 32 bytes are stored as they are. The kernels are those of other sets. There are two sets:
- * for processors that store 64 bytes at once, and for those that store them as two halves. */
+/* Two sets for AVX-512 VBMI on AMD's processors (Zen 4 and later): one for those that store 64 bytes at once, one for
+ * those that store two halves. They have other sets' kernels. These processors store vectors that cross cache lines
+ * nearly as quickly as aligned ones, so rows above 32 bytes are stored as they are. */
 
 static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows *self, ptrdiff_t repeats,
                                                             ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row, span = self->span;
-    /* The spans that `permute` writes as quickly as `pattern`: those of whole 16 bytes have short periods. */
+    /* Up to this span `permute` is as quick as `pattern`: spans of whole 16 bytes have short periods. */
     const ptrdiff_t permuted = (row >= 12 && row <= 24) || span % 16 == 0 ? 192 : 128;
     if (row > 32)
         return tilecore_can_register_rows_avx512vbmi(self, rows) ? &tilecore_register_rows_kernel_avx512vbmi
@@ -23,6 +23,6 @@ static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows 
 TILECORE_SET(avx512amd, avx512vbmi, avx2, avx512amd, TILECORE_HAS_AVX512VBMI | TILECORE_IS_AMD, TILECORE_BY_TILES,
              &tilecore_set_avx2);
 
-/* Vectors of 64 bytes are stored as two halves: copies by 32 bytes are faster. With full width they are slower. */
+/* If vectors of 64 bytes are stored as two halves, copies by 32 bytes are faster; if at once, slower. */
 TILECORE_SET(avx512half, avx2, avx2, avx512amd, TILECORE_HAS_AVX512VBMI | TILECORE_HAS_HALF_STORES, TILECORE_BY_TILES,
              &tilecore_set_avx2);

@@ -1,6 +1,4 @@
-/* AVX-512 with masks and permutations of the bytes of a whole vector of 64; masked lanes of memory are never touched.
- * 2019 and later (Intel Ice Lake). */
-
+/* AVX-512 VBMI permutes all bytes of a vector of 64, and masks loads and stores. Intel has it since Ice Lake (2019). */
 #define TILECORE_NAME(name) tilecore_##name##_avx512vbmi
 #define TILECORE_TARGETED TILECORE_TARGET("avx512f,avx512bw,avx512vbmi,bmi2")
 #define TILECORE_WIDTH 64
@@ -19,13 +17,13 @@
 #include "small.h"
 #include "permute.h"
 
-/* For Intel's and AMD's, below and in avx512amd.h: rows of up to 32 bytes, and few rows. `words`: so many words of 1 to
- * 16 bytes that lie apart are moved one by one as quickly as in a vector, by a store of its lanes. */
+/* Chooses for rows of up to 32 bytes, and for few rows, in Intel's set, below, and AMD's, avx512amd.h. A store of lanes
+ * moves up to `words` words of 1 to 16 bytes that lie apart no faster than they are moved one by one. */
 static const tilecore_row_kernel *tilecore_choose_permutation(const tilecore_rows *self, ptrdiff_t repeats,
                                                               ptrdiff_t rows, ptrdiff_t words)
 {
     const ptrdiff_t row = self->row;
-    const int apart = self->dst_pitch != self->span; /* no two spans share a vector */
+    const int apart = self->dst_pitch != self->span; /* then no two spans share a vector */
     const int fits = TILECORE_NAME(can_register_rows)(self, rows);
     const tilecore_row_kernel *const each = fits ? &TILECORE_KERNEL(register_rows) : &TILECORE_KERNEL(copies);
     if (rows * repeats <= TILECORE_FEW) return each;
@@ -37,15 +35,15 @@ static const tilecore_row_kernel *tilecore_choose_permutation(const tilecore_row
     if (row > 32) return each;
     if (TILECORE_NAME(can_permute)(self, rows)) return &TILECORE_KERNEL(permute);
     if (self->span <= 64) return &TILECORE_KERNEL(spread);
-    /* The compiler vectorises words, by stores that are not aligned; only the tail is scalar. */
+    /* The compiler vectorises copies of words by unaligned stores; only their tail is scalar. */
     if (apart ? 16 % row == 0 : 8 % row == 0 && self->in_first_cache && self->span % 32 <= 8 * row)
         return &TILECORE_KERNEL(copies);
     if (apart && row > 16 && repeats <= 16) return each;
     return &TILECORE_KERNEL(rotate);
 }
 
-/* On Intel's, beyond the first-level cache, stores of 64 bytes that cross lines are slow: for these rows AVX2's choice
- * is faster. Within that cache, `permute` is faster for the shorter rows. */
+/* Beyond the first-level cache of Intel's processors, stores of 64 bytes that cross lines are slow: for these rows
+ * AVX2's choice is faster. Within that cache, `permute` is faster for the shorter rows. */
 static const tilecore_row_kernel *tilecore_choose_avx512vbmi(const tilecore_rows *self, ptrdiff_t repeats,
                                                              ptrdiff_t rows)
 {

@@ -1,6 +1,7 @@
 /* The beginning of a set: what it must define, and what it may. A set defines these macros, includes this file and the
- * kernels that it has, and ends with TILECORE_SET and end.h. The kernels are written in these macros alone, but for
- * permute.h, which is AVX-512's.
+ * kernels that it has, and ends with TILECORE_SET and end.h. The kernels use these macros alone; permute.h, which only
+ * AVX-512 has, uses others too. A macro that is new here also needs its #undef in end.h: otherwise the next set in
+ * kernels.c has it too. docs/changes.md lists the other places of a new set.
  *
  *     all sets       TILECORE_NAME(name)    the name of a function or type of this set: tilecore_##name##_avx2
  *
@@ -14,19 +15,18 @@
  *     optional       TILECORE_TARGETED      an attribute of each function, for the compiler: else none
  *                    TILECORE_SUFFIX        in the names of kernels that a set has in two widths: else ""
  *                    TILECORE_STORE_WIDTH   bytes that a store writes at once: else those of a vector
- *                    TILECORE_STREAM(p, v)  stores a vector past the caches, at an aligned address; x86's, because
- *                                           `stream_end` is its fence. Else such stores are ordinary
+ *                    TILECORE_STREAM(p, v)  stores a vector past the caches, at an aligned address: else an ordinary
+ *                                           store. It needs x86, because `stream_end` (copy.h) is x86's fence
  *
- *     to shuffle     TILECORE_LOAD_HALVES(low, high)    16 bytes from each address. For shuffle_set.h; without these
- *                    TILECORE_WORDS(a, b, c, d)         macros transpose.h moves items in plain C
+ *     to shuffle     TILECORE_LOAD_HALVES(low, high)    16 bytes from each address. shuffle_set.h needs these macros;
+ *                    TILECORE_WORDS(a, b, c, d)         without them transpose.h moves items in plain C
  *                    TILECORE_SHUFFLE(v, mask)          in each half of 16 bytes: 0 for a byte of the mask from 0x80 on
  *                    TILECORE_OR(a, b)
  *                    TILECORE_ZIP(end, bits, a, b)      items of `bits` bits, in turn, of the `lo` or `hi` 8 bytes of a
  *                                                       and b, in each register
  *
- * With TILECORE_HALF, the macros STREAM, WORDS, SHUFFLE and OR are those of halves: TILECORE_STREAM_HALF(p, h),
+ * With TILECORE_HALF, a set defines STREAM, WORDS, SHUFFLE and OR for halves: TILECORE_STREAM_HALF(p, h),
  * TILECORE_WORDS_HALF(a, b) and so on. */
-
 #if !defined(TILECORE_NAME) || !(defined(TILECORE_VECTOR) || defined(TILECORE_HALF))
 #error "a set defines TILECORE_NAME, and TILECORE_VECTOR or TILECORE_HALF"
 #endif

@@ -1,8 +1,8 @@
-/* Contiguous bytes of any length, and the kernels made of nothing but that: `copies`, `doubling`. For AVX2:
- * tilecore_copy_avx2, tilecore_copy_short_avx2, tilecore_replicate_avx2, tilecore_stream_avx2,
+/* Copies contiguous bytes of any length, and has the kernels made of such copies, `copies` and `doubling`. Every set
+ * includes this. For AVX2: tilecore_copy_avx2, tilecore_copy_short_avx2, tilecore_replicate_avx2, tilecore_stream_avx2,
  * tilecore_stream_end_avx2, tilecore_copies_avx2, tilecore_doubling_avx2. */
 
-/* Up to 64 bytes as two words that may overlap, the longest that fit. */
+/* Treats up to 64 bytes as two words that may overlap, the longest that fit. */
 /* clang-format off */
 #define TILECORE_BY_WORDS(n, action) \
     if ((n) >= 32) action(32) \
@@ -13,7 +13,7 @@
     else if ((n) >= 1) action(1)
 /* clang-format on */
 
-/* 0 <= n <= two vectors. */
+/* Copies 0 <= n <= 2 * TILECORE_WIDTH bytes. */
 #define TILECORE_COPY(size) \
     { \
         char head[size], tail[size]; \
@@ -32,7 +32,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copy_short)(char *dst, cons
 }
 #undef TILECORE_COPY
 
-/* Four vectors, all loaded before the first is stored. */
+/* Loads four vectors, and only then stores them. */
 #define TILECORE_FOUR(store, dst, src, w) \
     do { \
         const TILECORE_VECTOR a = TILECORE_LOAD(src), b = TILECORE_LOAD((src) + w); \
@@ -40,8 +40,8 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copy_short)(char *dst, cons
         store(dst, a), store((dst) + w, b), store((dst) + 2 * w, c), store((dst) + 3 * w, d); \
     } while (0)
 
-/* Own loops, not memcpy: a libc call costs as much as a short row, and some libc paths for
- * medium sizes are many times slower on unaligned destinations. */
+/* This has loops instead of memcpy: a libc call costs as much as a short row, and some libc paths for medium sizes are
+ * many times slower on unaligned destinations. */
 TILECORE_TARGETED static void TILECORE_NAME(copy)(char *dst, const char *src, ptrdiff_t n)
 {
     TILECORE_ASSERT(n >= 0 && (uintptr_t)dst - (uintptr_t)src >= (size_t)n &&
@@ -66,7 +66,7 @@ TILECORE_TARGETED static void TILECORE_NAME(replicate)(char *dst, ptrdiff_t byte
     const ptrdiff_t total = bytes * count;
     ptrdiff_t done = bytes, n;
     TILECORE_ASSERT(bytes > 0 && count > 0);
-    /* Copies what is written so far, doubling while that is short; always whole blocks. */
+    /* Copies what is written so far, always whole blocks: as long as it is short, each copy doubles it. */
     for (; done < total; done += n) {
         n = done < TILECORE_DOUBLING_BYTES ? done : TILECORE_DOUBLING_BYTES / bytes * bytes;
         if (n == 0) n = bytes;
@@ -76,8 +76,8 @@ TILECORE_TARGETED static void TILECORE_NAME(replicate)(char *dst, ptrdiff_t byte
 }
 
 #if defined(TILECORE_STREAM)
-/* Whole cache lines bypass the cache; the ends of the range, shared with neighbours, do not. Streaming stores need an
- * aligned dst: it is aligned here, and callers need not. */
+/* Whole cache lines bypass the cache. The ends of the range, in lines shared with neighbours, do not. Streaming stores
+ * need an aligned dst: this function aligns it, so that callers need not. */
 TILECORE_TARGETED static void TILECORE_NAME(stream)(char *dst, const char *src, ptrdiff_t n)
 {
     const ptrdiff_t head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63), w = TILECORE_WIDTH;
@@ -103,8 +103,6 @@ static void TILECORE_NAME(stream_end)(void) {}
 #endif
 #undef TILECORE_FOUR
 
-/* ---- rows */
-
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copies_of)(const tilecore_rows *self, char *dst, const char *src,
                                                                 ptrdiff_t rows, ptrdiff_t repeats, size_t row)
 {
@@ -118,7 +116,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copies_of)(const tilecore_r
     }
 }
 
-/* A copy for each. Items of strided input are moved as words. */
+/* Writes each copy by itself. It moves items of strided input as words. */
 TILECORE_TARGETED static void TILECORE_NAME(copies)(const tilecore_rows *self, char *dst, const char *src,
                                                     ptrdiff_t rows, ptrdiff_t repeats)
 {
@@ -138,7 +136,7 @@ TILECORE_TARGETED static void TILECORE_NAME(copies)(const tilecore_rows *self, c
     }
 }
 
-/* The row once, and after it what is written so far, again and again. */
+/* Writes the row once, and after it what is written so far, again and again. */
 TILECORE_TARGETED static void TILECORE_NAME(doubling)(const tilecore_rows *self, char *dst, const char *src,
                                                       ptrdiff_t rows, ptrdiff_t repeats)
 {

@@ -1,8 +1,8 @@
-/* Items at steps, alone or in groups, by shuffles: `deinterleave`, of the sets that shuffle 16 bytes. For AVX2:
+/* `deinterleave` packs items at steps, alone or in groups, by shuffles; write/panels.pyx calls it. For AVX2:
  * tilecore_deinterleave_avx2, tilecore_deinterleave_row_avx2, tilecore_deinterleave_groups_avx2. */
 
-/* Each half of a vector is the union of a few loads: 16 bytes of the source, shuffled, with zeros for bytes of other
- * loads. `kept`: the period is a single vector, and its masks and offsets stay in registers. */
+/* Writes a period. Each half of a vector is the union of a few loads of 16 source bytes, shuffled, with zeros for bytes
+ * of other loads. `kept`: the period is a single vector, and its masks and offsets stay in registers. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_period)(
     const tilecore_shuffles *self, const TILECORE_VECTOR *mask, const ptrdiff_t *from, char *dst, const char *src,
     const int kept, const int loads)
@@ -21,8 +21,8 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_period)(
     }
 }
 
-/* `count` groups of a row, by periods; at least one. If a group begins at an aligned address, the second period
- * overlaps the first one, so it and those after it are aligned. The last period overlaps the one before it. */
+/* Writes `count` groups of a row, at least a period, by periods. If a group begins at an aligned address, the second
+ * period overlaps the first: it and those after it are aligned. The last period overlaps the one before it. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_groups)(
     const tilecore_shuffles *self, char *dst, const char *src, ptrdiff_t count, const int kept, const int loads)
 {
@@ -46,14 +46,14 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_groups)(
     TILECORE_NAME(deinterleave_period)(self, mask, from, last, last_src, kept, loads);
 }
 
-/* `count` groups of a row. Fewer than a period are copied singly. */
+/* Writes `count` groups of a row. Items of fewer groups than a period are copied singly. */
 TILECORE_TARGETED static void TILECORE_NAME(deinterleave_row)(const tilecore_shuffles *self, char *dst, const char *src,
                                                               ptrdiff_t count)
 {
     tilecore_rows rows;
     ptrdiff_t k;
     if (count >= self->groups) {
-        switch (self->loads * 2 + (self->vectors == 1)) { /* constants, for loops without branches */
+        switch (self->loads * 2 + (self->vectors == 1)) { /* with constants, loops have no branches */
         case 2: TILECORE_NAME(deinterleave_groups)(self, dst, src, count, 0, 1); return;
         case 3: TILECORE_NAME(deinterleave_groups)(self, dst, src, count, 1, 1); return;
         case 4: TILECORE_NAME(deinterleave_groups)(self, dst, src, count, 0, 2); return;
@@ -75,7 +75,7 @@ TILECORE_TARGETED static void TILECORE_NAME(deinterleave)(const tilecore_shuffle
                                                           const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
                                                           ptrdiff_t count, int stream)
 {
-    enum { PART = 3840 }; /* whole groups, of 1 to 4 items, and whole cache lines */
+    enum { PART = 3840 }; /* of whole groups of 1 to 4 items, and of whole cache lines */
     const ptrdiff_t group = self->items * self->item;
     TILECORE_ASSERT(count > 0 && (rows == 1 || dst_pitch >= count * group || -dst_pitch >= count * group));
     for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) {

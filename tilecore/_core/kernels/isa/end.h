@@ -1,5 +1,4 @@
-/* The end of a set: the macros of begin.h go. */
-
+/* The end of a set: every macro that begin.h lists or makes is undefined, so that the next set cannot inherit it. */
 #undef TILECORE_NAME
 #undef TILECORE_KERNEL
 #undef TILECORE_TARGETED

@@ -1,17 +1,16 @@
-/* Short rows by permuting all bytes of a 64-byte vector: `permute` and `rotate`, in aligned stores alone, and
- * `spread`. For the first two u.index[k] is the source byte of output byte k. For VBMI: tilecore_permute_avx512vbmi,
- * tilecore_rotate_avx512vbmi, tilecore_spread_avx512vbmi, each with tilecore_prepare_.. and tilecore_can_.. before it.
- */
+/* Writes short rows by permutations of all bytes of a 64-byte vector: `permute` and `rotate`, by aligned stores alone,
+ * and `spread`. avx512vbmi.h includes this: tilecore_permute_avx512vbmi, tilecore_rotate_avx512vbmi,
+ * tilecore_spread_avx512vbmi, each with its prepare_.. and can_... */
 
-/* Byte j is v's byte index[j] modulo 64. Not the form without a mask, at which g++ warns of its own header. */
+/* Byte j is v's byte index[j] modulo 64. At the form without a mask g++ warns of its own header. */
 #define TILECORE_PERMUTE(index, v) _mm512_maskz_permutexvar_epi8(~(__mmask64)0, index, v)
 
-/* x modulo m in every byte; 0 < m < 256. */
+/* Returns x modulo m in every byte, for 0 < m < 256. */
 TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(modulo)(TILECORE_VECTOR x, unsigned m)
 {
     unsigned part = m;
     while (part < 128) part *= 2;
-    for (; part >= m; part /= 2) /* if x is less, the difference wraps round and is more */
+    for (; part >= m; part /= 2) /* if x is less than `part`, the difference wraps round and is more than x */
         x = _mm512_min_epu8(x, _mm512_sub_epi8(x, _mm512_set1_epi8((char)part)));
     return x;
 }
@@ -25,10 +24,8 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(counted_from)(un
     return _mm512_add_epi8(TILECORE_LOAD(count), _mm512_set1_epi8((char)first));
 }
 
-/* ---- rotate: spans of 64 bytes and more */
-
-/* The row stays in a register. Each store permutes it to begin where the store before it ended. At a joint the next row
- * fills the lanes that this one leaves. Needs what can_rotate states, and spans that lie together, or a single one. */
+/* `rotate`, for spans from 64 bytes on, keeps the row in a register. Each store permutes it to begin where the one
+ * before it ended. At a joint the next row fills the lanes that this one leaves. Spans lie together, or are one. */
 #define TILECORE_ROTATED(at, row) TILECORE_PERMUTE(TILECORE_LOAD(index + (at)), row)
 TILECORE_TARGETED static void TILECORE_NAME(rotate_dense)(const tilecore_rows *self, char *dst, const char *src,
                                                           ptrdiff_t rows, ptrdiff_t repeats)
@@ -39,7 +36,7 @@ TILECORE_TARGETED static void TILECORE_NAME(rotate_dense)(const tilecore_rows *s
     TILECORE_VECTOR v = TILECORE_LOAD_LANES(lanes, src), joint;
     ptrdiff_t left = span, at = 0, head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63);
     if (head) {
-        if (head > span) head = span; /* a single row */
+        if (head > span) head = span; /* only of a single row */
         TILECORE_STORE_LANES(dst, TILECORE_LANES(head), TILECORE_ROTATED(0, v));
         dst += head;
         left -= head;
@@ -48,7 +45,7 @@ TILECORE_TARGETED static void TILECORE_NAME(rotate_dense)(const tilecore_rows *s
     for (;;) {
         ptrdiff_t begin;
         for (; left >= 64; left -= 64, dst += 64) {
-            /* Both candidates for `at` are computed at once: the next load waits for it. */
+            /* The next load waits for `at`, so both candidates are computed at once. */
             const ptrdiff_t back = at + step_back;
             TILECORE_STORE(dst, TILECORE_ROTATED(at, v));
             at = back < 0 ? at + step : back;
@@ -83,7 +80,7 @@ static int TILECORE_NAME(can_rotate)(const tilecore_rows *self, ptrdiff_t rows)
     return self->row <= 64 && self->span >= 64;
 }
 
-/* index[k] = k modulo row. Looked up at 0 to row, 64 bytes at a time. */
+/* index[k] = k modulo row, the source byte of output byte k. Loads of 64 bytes begin at 0 to row. */
 TILECORE_TARGETED static void TILECORE_NAME(prepare_rotate)(tilecore_rows *self, ptrdiff_t rows)
 {
     TILECORE_ASSERT(TILECORE_NAME(can_rotate)(self, rows));
@@ -92,19 +89,16 @@ TILECORE_TARGETED static void TILECORE_NAME(prepare_rotate)(tilecore_rows *self,
         TILECORE_STORE(self->u.index + k, TILECORE_NAME(modulo)(TILECORE_NAME(counted_from)(k), (unsigned)self->row));
 }
 
-/* ---- permute: short spans of rows that lie together, several of them in a vector */
-
-/* For rows of up to 32 bytes, with two copies or more: all bytes of a vector come from 64 source bytes, from the start
- * of its first row on. */
+/* `permute` writes rows that lie together: a vector has several of their short spans. Rows have up to 32 bytes, and two
+ * copies or more, so all bytes of a vector come from the 64 bytes from its first row on. */
 static int TILECORE_NAME(can_permute)(const tilecore_rows *self, ptrdiff_t rows)
 {
     return self->row <= 32 && self->span > self->row && self->span <= TILECORE_INDEX_BYTES - 64 &&
            (rows == 1 || (self->src_pitch == self->row && self->dst_pitch == self->span));
 }
 
-/* Whole periods of `vectors` vectors; their permutations stay in registers, so no vector waits for the place of the one
- * before, as in permute_rest. Returns how many vectors. `half`: 32 source bytes are enough for each vector, so only
- * these are loaded. */
+/* Writes whole periods of `vectors` vectors, and returns how many vectors. Their permutations stay in registers, so
+ * none waits for the place of the one before, as in permute_rest. `half`: a vector needs only 32 source bytes. */
 TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(
     const tilecore_rows *self, char *dst, const char *src, const char *src_end, ptrdiff_t at, ptrdiff_t left,
     const ptrdiff_t vectors, const int half)
@@ -140,14 +134,14 @@ TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(
                  : TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, vectors, 0); \
         break;
 
-/* The output's last `left` bytes, from `at` bytes into a span on. */
+/* Writes the output's last `left` bytes, from `at` bytes into a span on. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(permute_rest)(
     const tilecore_rows *self, char *dst, const char *src, const char *src_end, ptrdiff_t at, ptrdiff_t left)
 {
     const ptrdiff_t row = self->row, span = self->span, step = 64 % span, advance = 64 / span * row;
     const uint8_t *const index = self->u.index;
     TILECORE_VECTOR v;
-    /* While two rows and 64 source bytes follow, every store is whole, and no load passes the source's end. */
+    /* As long as two rows and 64 source bytes follow, every store is whole, and no load passes the source's end. */
     if (src_end - src >= 64 + 2 * row) {
         const char *const stop = src_end - 64 - 2 * row;
         char *const start = dst;
@@ -177,7 +171,7 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
 {
     const ptrdiff_t row = self->row, span = self->span;
     const char *const src_end = src + rows * row;
-    /* The furthest source byte of any vector, from the start of its first row. */
+    /* The furthest source byte of any vector, counted from the start of its first row. */
     const ptrdiff_t past = (span + 62) % span, furthest = (span + 62) / span * row + (past < row ? past : row - 1);
     ptrdiff_t left = rows * row * repeats, at = 0, head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63), n = 0;
     const int half = furthest < 32;
@@ -192,9 +186,9 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
         at = head % span;
         src += head / span * row;
     }
-    if (left >= 256) { /* to set up what follows takes as long as some vectors */
+    if (left >= 256) { /* the setup of permute_periods takes as long as some vectors */
         switch (span / (span & -span)) { /* the vectors of a period, for spans up to 192; of 128 it has two */
-            TILECORE_PERIODS(1, 2) /* a loop of one vector is slow if it crosses a line of code */
+            TILECORE_PERIODS(1, 2) /* a loop of one vector is slow if its code crosses a cache line */
             TILECORE_PERIODS(3, 3)
             TILECORE_PERIODS(5, 5)
             TILECORE_PERIODS(7, 7)
@@ -210,7 +204,7 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
     TILECORE_NAME(permute_rest)(self, dst, src, src_end, at, left);
 }
 
-/* index[k] = the source byte of output byte k, for k < span + 64. */
+/* index[k] is the source byte of output byte k, for k < span + 64. */
 TILECORE_TARGETED static void TILECORE_NAME(prepare_permute)(tilecore_rows *self, ptrdiff_t rows)
 {
     const unsigned row = (unsigned)self->row, span = (unsigned)self->span;
@@ -231,14 +225,11 @@ TILECORE_TARGETED static void TILECORE_NAME(prepare_permute)(tilecore_rows *self
     }
 }
 
-/* ---- spread: short spans of rows that lie apart, in the source or in the output */
-
-/* As many rows as 64 bytes hold, of the source and of the output: one load, one permutation, one store. Load and store
- * have only the lanes of the rows themselves: bytes between rows are never touched.
+/* `spread` writes short spans of rows that lie apart, in the source or in the output: by one load, one permutation and
+ * one store, as many rows as fit 64 bytes of both. Load and store have only the lanes of the rows.
  *
  *     source   a..b..c..      lanes 0, 3, 6
- *     output   aa.bb.cc.      lanes 0, 1, 3, 4, 6, 7; index 00.33.66.
- */
+ *     output   aa.bb.cc.      lanes 0, 1, 3, 4, 6, 7; index 00.33.66. */
 TILECORE_INLINE ptrdiff_t TILECORE_NAME(spread_rows)(const tilecore_rows *self)
 {
     const ptrdiff_t pitch = self->src_pitch < 0 ? -self->src_pitch : self->src_pitch;
@@ -251,7 +242,7 @@ TILECORE_TARGETED static void TILECORE_NAME(spread)(const tilecore_rows *self, c
                                                     ptrdiff_t rows, ptrdiff_t repeats)
 {
     const ptrdiff_t n = self->u.spread.rows, src_step = n * self->src_pitch, dst_step = n * self->dst_pitch;
-    const ptrdiff_t back = self->src_pitch < 0 ? (n - 1) * self->src_pitch : 0; /* to the first byte in memory */
+    const ptrdiff_t back = self->src_pitch < 0 ? (n - 1) * self->src_pitch : 0; /* to the lowest address */
     const TILECORE_VECTOR index = TILECORE_LOAD(self->u.spread.index);
     __mmask64 from = self->u.spread.from, to = self->u.spread.to;
     TILECORE_ASSERT(n > 0 && self->span <= 64 && repeats * self->row <= self->span);

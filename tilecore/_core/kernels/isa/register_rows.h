@@ -1,7 +1,7 @@
-/* Rows of up to eight vectors, held in registers: `register_rows`. For AVX2: tilecore_register_rows_avx2. */
+/* `register_rows` (tilecore_register_rows_avx2) holds rows of up to eight vectors in registers. */
 
-/* A copy is as many stores as the row has vectors, and the last store overlaps the one before. The row is longer than
- * `vectors` - 1 vectors, and at most `vectors` long. */
+/* Writes a copy by `vectors` stores, the last of which overlaps the one before. The row is longer than `vectors` - 1
+ * vectors, and at most `vectors` long. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(register_vectors)(
     const tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows, ptrdiff_t repeats, const int vectors)
 {
@@ -24,8 +24,8 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(register_vectors)(
 }
 
 #if TILECORE_WIDTH == 32
-/* Up to 48 bytes two or three halves do: a vector store that is not aligned takes two to three times as long
- * as one that is, half a vector hardly longer. The row is longer than 16 bytes, and at most `halves` long. */
+/* Writes rows up to 48 bytes by two or three halves: unaligned, a store of a vector takes two to three times as long,
+ * and one of half a vector hardly longer. The row is longer than 16 bytes, and at most `halves` halves long. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(register_halves)(
     const tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows, ptrdiff_t repeats, const int halves)
 {
@@ -58,7 +58,7 @@ TILECORE_TARGETED static void TILECORE_NAME(register_rows)(const tilecore_rows *
         return;
     }
 #else
-    if (row <= 96) { /* three vectors of 32 bytes: of two of 64 bytes, half would overlap */
+    if (row <= 96) { /* three vectors of 32 bytes: two of 64 bytes would overlap by half */
         tilecore_register_rows_avx2(self, dst, src, rows, repeats);
         return;
     }

@@ -1,5 +1,4 @@
-/* Plain C: the portable fallback. */
-
+/* Plain C, the portable fallback. */
 #define TILECORE_NAME(name) tilecore_##name##_scalar
 typedef struct {
     uint64_t word[2];

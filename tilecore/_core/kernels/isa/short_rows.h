@@ -1,20 +1,20 @@
-/* Short rows in vectors of 32 bytes that are shuffled by halves of 16: `pattern`, `expand`, of the sets up to AVX2. For
- * AVX2: tilecore_pattern_avx2, tilecore_expand_avx2. */
+/* `pattern` and `expand` write short rows, in vectors of 32 bytes that are shuffled by halves of 16. shuffle_set.h
+ * includes this. For AVX2: tilecore_pattern_avx2, tilecore_expand_avx2. */
 
-#if !defined(TILECORE_SHORT_ROWS) /* what all sets share: shapes, and what is prepared */
+#if !defined(TILECORE_SHORT_ROWS) /* what sets share: bounds, and what is prepared */
 #define TILECORE_SHORT_ROWS
 
 enum {
     TILECORE_EXPAND_ROW = 16,       /* a shuffle takes from 16 source bytes */
-    TILECORE_EXPAND_SPAN = 64,      /* row*repeats up to which rows are expanded */
-    TILECORE_EXPAND_ROWS = 48,      /* the fewest rows for which masks pay: these, and four for each byte of a span */
-    TILECORE_EXPAND_MORE = 4096,    /* bytes of output for which the masks of a third vector pay, and of each more */
+    TILECORE_EXPAND_SPAN = 64,      /* the longest span of rows that are expanded */
+    TILECORE_EXPAND_ROWS = 48,      /* masks pay from so many rows on, and from four for each byte of a span */
+    TILECORE_EXPAND_MORE = 4096,    /* from so many bytes of output on a third vector's masks pay; so for each more */
     TILECORE_EXPAND_CACHED = 32768, /* bytes of output that the first-level cache holds */
     TILECORE_PATTERN_ROW = 32
 };
 
-/* Rows up to 16 bytes that are copied more quickly than in patterns: rows written once; and spans with gaps after them,
- * into which no store may run: a pattern writes their ends slowly. */
+/* Whether `copies` writes rows up to 16 bytes more quickly than `pattern`: rows written once, and spans with gaps after
+ * them. No store may run into a gap, so a pattern writes their ends slowly. */
 static int tilecore_copies_pay(const tilecore_rows *self, ptrdiff_t repeats)
 {
     const ptrdiff_t row = self->row;
@@ -35,15 +35,15 @@ static int tilecore_can_expand(const tilecore_rows *self, ptrdiff_t rows)
            self->span <= TILECORE_EXPAND_SPAN;
 }
 
-/* x / divisor, for 0 <= x < 32768 / divisor: compilers divide vectors this way. */
+/* Returns x / divisor, for 0 <= x < 32768 / divisor, in a way that compilers vectorise. */
 TILECORE_INLINE uint16_t tilecore_divide(int x, ptrdiff_t divisor)
 {
     const uint16_t inverse = (uint16_t)(32768 / (int)divisor + 1);
     return (uint16_t)((uint32_t)(uint16_t)(2 * x) * inverse >> 16);
 }
 
-/* Rows up to 16 bytes are loaded as two overlapping words, the longest that fit, into the two halves of
- * 16 bytes; longer ones as two overlapping halves of 32 bytes. */
+/* Rows up to 16 bytes are loaded as two overlapping words, the longest that fit, into the two halves of 16 bytes;
+ * longer ones as two overlapping halves of 32 bytes. */
 static void tilecore_prepare_pattern(tilecore_rows *self, ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row;
@@ -59,8 +59,8 @@ static void tilecore_prepare_pattern(tilecore_rows *self, ptrdiff_t rows)
     }
 }
 
-/* How many vectors a period has: those that waste the fewest bytes a vector. A period holds whole spans, and the next
- * one overwrites the unused end of its last vector. */
+/* Returns how many vectors a period has: as many as waste the fewest bytes a vector. A period holds whole spans, and
+ * the next one overwrites the unused end of its last vector. */
 static int tilecore_expand_vectors(ptrdiff_t span, ptrdiff_t bytes)
 {
     const ptrdiff_t most = 2 + bytes / TILECORE_EXPAND_MORE;
@@ -72,8 +72,8 @@ static int tilecore_expand_vectors(ptrdiff_t span, ptrdiff_t bytes)
     return vectors;
 }
 
-/* The masks and offsets of expand, by halves of 16 output bytes. Each half comes from at most 16 neighbouring source
- * bytes: the end of a row and the start of the next, or one row where a copy ends within the half. */
+/* Makes the masks and offsets of expand, by halves of 16 output bytes. Each half comes from at most 16 neighbouring
+ * source bytes: the end of a row and the start of the next, or a single row if one of its copies ends in the half. */
 static void tilecore_prepare_expand(tilecore_rows *self, ptrdiff_t rows)
 {
     TILECORE_ASSERT(tilecore_can_expand(self, rows));
@@ -100,8 +100,8 @@ static void tilecore_prepare_expand(tilecore_rows *self, ptrdiff_t rows)
 }
 #endif
 
-/* One row up to 32 bytes, as often as it fits one register, from two words that may overlap. `word`, at most the row,
- * is fixed per call site. */
+/* Returns a row up to 32 bytes, as often as it fits a register, from two words that may overlap. `word`, at most the
+ * row, is fixed per call site. */
 TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(load_pattern)(const tilecore_rows *self,
                                                                               const char *src, int word)
 {
@@ -119,7 +119,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pattern_word)(
 {
     const ptrdiff_t row = self->row, span = row * repeats, step = 32 / row * row;
     const ptrdiff_t dst_pitch = self->dst_pitch, src_pitch = self->src_pitch;
-    /* A row's last store may run over its end, while later rows write those 31 bytes again. */
+    /* A row's last store may run over its end, as long as later rows write those 31 bytes again. */
     const ptrdiff_t followed = dst_pitch == span ? rows - (31 + span - 1) / span : 0;
     ptrdiff_t i = 0;
     for (; i < followed; i++, src += src_pitch) {
@@ -150,7 +150,7 @@ TILECORE_TARGETED static void TILECORE_NAME(pattern)(const tilecore_rows *self, 
     else TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 1);
 }
 
-/* Whole periods. Their masks and offsets stay in registers. */
+/* Writes whole periods. Their masks and offsets stay in registers. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_periods)(const tilecore_rows *self, char *dst,
                                                                      const char *src, ptrdiff_t periods,
                                                                      const int vectors)
@@ -170,8 +170,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_periods)(const tilec
             TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(src + low[v], src + high[v]), mask[v]));
 }
 
-/* Needs what can_expand states, and the repeats that were prepared. Loads may pass the end of a row, and never that of
- * the last one. */
+/* Needs what can_expand states, and the prepared repeats. Loads may pass the end of a row, but not of the last one. */
 TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, char *dst, const char *src,
                                                     ptrdiff_t rows, ptrdiff_t repeats)
 {
@@ -179,7 +178,7 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
     const ptrdiff_t bytes = 32 * self->u.short_rows.vectors;
     ptrdiff_t done = 0, periods, room;
     TILECORE_ASSERT(self->src_pitch == row && self->dst_pitch == span && row * repeats == span);
-    /* Rows until the output is aligned; for some spans it never is. */
+    /* `pattern` writes rows until the output is aligned; for some spans it never is. */
     if (period_rows * span == bytes)
         while (done < 32 && done < rows && ((uintptr_t)(dst + done * span) & 31)) done++;
     if (done == 32) done = 0;

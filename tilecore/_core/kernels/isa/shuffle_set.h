@@ -1,5 +1,4 @@
-/* What the sets that shuffle 16 bytes share: SSSE3, AVX2, NEON. */
-
+/* The kernels and the choice of the sets that shuffle 16 bytes, SSSE3, AVX2 and NEON: each includes this. */
 #if !defined(TILECORE_LOAD_HALVES) || !defined(TILECORE_WORDS) || !defined(TILECORE_SHUFFLE) || \
     !defined(TILECORE_OR) || !defined(TILECORE_ZIP)
 #error "a set that shuffles lacks a macro: see begin.h"
@@ -17,13 +16,13 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     const int few = rows * repeats <= TILECORE_FEW, cached = rows * span <= TILECORE_EXPAND_CACHED;
     if (row <= 16 && (few || tilecore_copies_pay(self, repeats))) return &TILECORE_KERNEL(copies);
     if (few) return row > TILECORE_REGISTERS_ROW ? &TILECORE_KERNEL(copies) : &TILECORE_KERNEL(register_rows);
-    /* The compiler vectorises copies of words: whole vectors leave no tail, and few of them no mispredicted branch. */
+    /* The compiler vectorises copies of words: whole vectors leave no tail, and few vectors no mispredicted branch. */
     if (TILECORE_STORE_WIDTH == 32 && cached && (row == 4 || row == 8) && span >= 64 && span < 448 && span % 32 == 0)
         return &TILECORE_KERNEL(copies);
     if (tilecore_can_expand(self, rows)) return &TILECORE_KERNEL(expand);
-    /* Two moves of a word take less than a pattern stored by halves, where rows lie apart. */
+    /* If rows lie apart, two moves of a word take less time than a pattern stored by halves. */
     if (TILECORE_STORE_WIDTH < 32 && repeats == 2 && 16 % row == 0) return &TILECORE_KERNEL(copies);
-    /* Of stores of 32 bytes every second one crosses a cache line: aligned ones soon beat them. Of 16 bytes few do. */
+    /* Every second store of 32 bytes crosses a cache line, so aligned ones soon pay. Of 16 bytes, few cross one. */
     if (row > TILECORE_REGISTERS_ROW ? repeats > 1 : TILECORE_STORE_WIDTH == 32 && span >= TILECORE_DOUBLING_SPAN)
         return &TILECORE_KERNEL(doubling);
     if (row <= 16 || (row < TILECORE_STORE_WIDTH && repeats > 1 && self->dst_pitch == span))

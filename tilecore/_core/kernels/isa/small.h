@@ -1,5 +1,5 @@
-/* Results below 128 KiB, C-contiguous from C-contiguous, at once: `write_small`. No loops are ordered, and a kernel
- * is chosen only if the rows cost more than TILECORE_FEW_COST. Nine results in ten have less than a kilobyte.
+/* `write_small` writes results below 128 KiB at once, C-contiguous from C-contiguous. It orders no loops, and prepares
+ * a kernel only if rows cost more than TILECORE_FEW_COST. Nine results in ten have less than a kilobyte.
  *
  *     (2, 3) of 4 bytes, tiled (2, 2):   rows of 12 bytes, 2 copies of each; then both rows once more
  *
@@ -13,12 +13,12 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copy_few)(char *dst, const 
     else TILECORE_NAME(copy_short)(dst, src, n);
 }
 
-/* The `n` bytes at dst, `times` - 1 times more after themselves; returns the end. */
+/* Writes the `n` bytes at dst `times` - 1 times more, after themselves. Returns the end. */
 TILECORE_INLINE TILECORE_TARGETED char *TILECORE_NAME(repeat_few)(char *dst, ptrdiff_t n, ptrdiff_t times)
 {
     char *const end = dst + n * times;
     char *at = dst + n;
-    if (times > 4) { /* what is written so far, again and again */
+    if (times > 4) { /* copies what is written so far, again and again */
         for (; at - dst < end - at; at += at - dst) TILECORE_NAME(copy_few)(at, dst, at - dst);
         n = end - at;
     }
@@ -26,7 +26,7 @@ TILECORE_INLINE TILECORE_TARGETED char *TILECORE_NAME(repeat_few)(char *dst, ptr
     return end;
 }
 
-/* Rows of 1, 2, 4 or 8 bytes: `row` is fixed per call site. The stores of long spans are aligned. */
+/* Writes rows of 1, 2, 4 or 8 bytes; long spans by aligned stores. `row` is fixed per call site. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(fill_rows)(char *dst, const char *src, const char *end,
                                                                 const ptrdiff_t row, ptrdiff_t span)
 {
@@ -52,7 +52,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(fill_rows)(char *dst, const
 #undef TILECORE_FILL
 }
 
-/* `rows` rows, each with its copies. */
+/* Writes `rows` rows, each with its copies. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(few_rows)(char *dst, const char *src, ptrdiff_t rows,
                                                                ptrdiff_t row, ptrdiff_t repeats)
 {
@@ -90,11 +90,11 @@ TILECORE_TARGETED static void TILECORE_NAME(write_small)(const tilecore_set *sel
                                                          const ptrdiff_t *repeats, ptrdiff_t itemsize, char *dst,
                                                          const char *src)
 {
-    /* The repeated axes outside the rows, innermost first; an axis that is not repeated is part of the next one. */
+    /* The repeated axes outside the rows, innermost first. An axis that is not repeated is part of the next one. */
     struct {
         ptrdiff_t count, times; /* steps, of the rows or of the axis inside; how often they are written */
         ptrdiff_t left;         /* steps that are not written yet */
-        char *begin;            /* of these steps in the output */
+        char *begin;            /* where these steps begin in the output */
     } outer[64];                /* each at least doubles what is written, of less than 2^63 bytes */
     tilecore_rows rows;
     ptrdiff_t row = itemsize, copies = 1, count = 1, all = 1;

@@ -1,5 +1,4 @@
-/* SSSE3: 16-byte shuffles. Every x86-64 processor since 2011. */
-
+/* SSSE3 shuffles 16 bytes. Every x86-64 processor since 2011 has it. */
 #define TILECORE_NAME(name) tilecore_##name##_ssse3
 #define TILECORE_TARGETED TILECORE_TARGET("ssse3")
 #define TILECORE_HALF __m128i

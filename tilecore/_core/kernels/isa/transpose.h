@@ -1,18 +1,15 @@
-/* Transposition: `transpose`. A part of each instruction set, written in its vectors; so there is no include guard. For
- * AVX2: tilecore_transpose_avx2, and, innermost last, tilecore_transpose_cell_avx2, tilecore_transpose_tiles_avx2;
- * tilecore_transpose_tiles_1_avx2, tilecore_transpose_tiles_2_avx2, tilecore_transpose_tiles_4_avx2,
- * tilecore_transpose_tiles_8_avx2, tilecore_transpose_tiles_16_avx2; tilecore_transpose_tile_avx2. */
+/* `transpose` packs a transposed source, for write/panels.pyx. For AVX2, innermost last: tilecore_transpose_avx2,
+ * .._cell_avx2, .._tiles_avx2, .._tiles_1_avx2 (also _2, _4, _8, _16), .._tile_avx2. */
 
-#if !defined(TILECORE_TRANSPOSE) /* what all sets share */
+#if !defined(TILECORE_TRANSPOSE) /* what sets share: the arguments of all cells of a transposition */
 #define TILECORE_TRANSPOSE
-/* What all cells of a transposition share. */
 typedef struct tilecore_transposition {
     char *dst;
     ptrdiff_t dst_pitch;
     const char *src;
     ptrdiff_t src_pitch, rows, item;
     char *lines; /* scratch for the source lines of a staged cell, or NULL */
-    char *out;   /* scratch for the columns of a cell that is streamed, or NULL */
+    char *out;   /* scratch for the columns of a streamed cell, or NULL */
     int by_columns;
 } tilecore_transposition;
 #endif
@@ -25,8 +22,7 @@ typedef struct tilecore_transposition {
                  : TILECORE_ZIP(end, 64, a, b))
 #define TILECORE_ZIP_REGISTERS(a, b) (last ? TILECORE_ZIP_ITEMS(hi, a, b) : TILECORE_ZIP_ITEMS(lo, a, b))
 
-/* The items of two vectors in turn, in each 16 bytes: a's first, b's first, a's second; of the first 8 bytes, or of the
- * last. */
+/* In each 16 bytes takes the items of a and b in turn, a's first, b's first, a's second: of the first or last 8. */
 TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(zip)(TILECORE_VECTOR a, TILECORE_VECTOR b,
                                                                      const int item, const int last)
 {
@@ -41,9 +37,9 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(zip)(TILECORE_VE
 #undef TILECORE_ZIP_REGISTERS
 #undef TILECORE_ZIP_ITEMS
 
-/* A tile: 16 bytes of each of 2n rows become 32 bytes of each of n columns, n = 16 / item. A vector has a row in its
- * low half, and the n-th after it in its high one. To zip the first half of all vectors with the last is a perfect
- * shuffle, as of cards; log2(n) of those are a transposition. */
+/* Transposes a tile: 16 bytes of each of 2n rows become 32 bytes of each of n columns, n = 16 / item. A vector has a
+ * row in its low half, and the n-th row after it in its high one. To zip the first half of all vectors with the last is
+ * a perfect shuffle, as of cards; log2(n) of these are a transposition. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(transpose_tile)(char *dst, ptrdiff_t dst_pitch, const char *src,
                                                                      ptrdiff_t src_pitch, const int item)
 {
@@ -77,9 +73,9 @@ TILECORE_INLINE void TILECORE_NAME(transpose_tile)(char *dst, ptrdiff_t dst_pitc
 }
 #endif
 
-/* Tiles below each other, in strips side by side; the last ones overlap those before them. At least one tile high and
- * wide. Not inline: compilers would keep the addresses of all rows on the stack, from one tile to the next, and take
- * three times as long. */
+/* Transposes tiles below each other, in strips side by side, at least one tile high and wide. The last tiles overlap
+ * those before them. The function is not inline: compilers would keep the addresses of all rows on the stack, from one
+ * tile to the next, and it would take three times as long. */
 #define TILECORE_TRANSPOSE_TILES(item) \
     TILECORE_NOINLINE TILECORE_TARGETED static void TILECORE_NAME(transpose_tiles_##item)( \
         char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns) \
@@ -106,7 +102,7 @@ TILECORE_TRANSPOSE_TILES(4)
 TILECORE_TRANSPOSE_TILES(8)
 #undef TILECORE_TRANSPOSE_TILES
 
-/* A column at a time, of items of 4 or 8 bytes, in vectors made of words. */
+/* Transposes a column at a time, of items of 4 or 8 bytes, in vectors made of words. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(transpose_columns)(char *dst, ptrdiff_t dst_pitch, const char *src,
                                                                         ptrdiff_t src_pitch, ptrdiff_t rows,
                                                                         ptrdiff_t columns, const int item)
@@ -131,7 +127,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(transpose_columns)(char *ds
     }
 }
 
-/* The items of a cache line at once, so that each is read once. */
+/* Takes the four items of each cache line at once, so that it is read once. */
 TILECORE_TARGETED static void TILECORE_NAME(transpose_tiles_16)(char *dst, ptrdiff_t dst_pitch, const char *src,
                                                                 ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns)
 {
@@ -159,8 +155,7 @@ static void TILECORE_NAME(transpose_tiles)(char *dst, ptrdiff_t dst_pitch, const
     }
 }
 
-/* A cell lower or narrower than a tile is copied into tiles, and their transposes out again. Nothing after a row is
- * read: its page may be forbidden. */
+/* Copies a cell lower or narrower than a tile into tiles, and their transposes out: it reads nothing after a row. */
 TILECORE_TARGETED static void TILECORE_NAME(transpose_edge)(char *dst, ptrdiff_t dst_pitch, const char *src,
                                                             ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns,
                                                             ptrdiff_t item)
@@ -182,7 +177,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose_edge)(char *dst, ptrdiff_t
         }
 }
 
-/* The cell of `height` rows from r on and `width` columns from c on. `back`: rows before it, which are stored again. */
+/* Writes the cell of `height` rows from r on and `width` columns from c on. `back`: rows before it, stored again. */
 TILECORE_TARGETED static void TILECORE_NAME(transpose_cell)(const tilecore_transposition *whole, ptrdiff_t r,
                                                             ptrdiff_t height, ptrdiff_t back, ptrdiff_t c,
                                                             ptrdiff_t width)
@@ -212,7 +207,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose_cell)(const tilecore_trans
     }
 }
 
-/* By cells: a cache line of each of TILECORE_CELL_ROWS rows, from left to right, then the rows below.
+/* Writes by cells, a cache line of each of TILECORE_CELL_ROWS rows, from left to right, then the rows below.
  *
  *                columns
  *          +---------+---------+--                     +---------+--
@@ -225,12 +220,11 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose_cell)(const tilecore_trans
  *
  * Variants (benchmarks/prices.md):
  *
- *     stream      into more than the last cache: whole lines bypass the caches, by way of one cell
+ *     stream      for outputs above the last cache: whole lines bypass the caches, by way of one cell
  *     back        with `stream`: columns are not aligned to lines alike, so a cell stores its predecessor's last rows
  *                 again, while the caches still hold them
- *     staged      rows lie whole TILECORE_ALIAS_BYTES apart: their lines are copied beside each other first
- *     by_columns  Intel's alone: stores to several columns by turns take longer
- */
+ *     staged      for rows that lie whole TILECORE_ALIAS_BYTES apart: their lines are first copied beside each other
+ *     by_columns  on Intel's alone: stores to several columns by turns take longer */
 TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_pitch, const char *src,
                                                        ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns,
                                                        ptrdiff_t item, int store_mode, char *cells)
@@ -252,7 +246,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
     }
     for (r = 0; r < rows; r += height) {
         const ptrdiff_t back = stream && r > 0 ? cell : 0;
-        if (r > 0 && rows - r + back < tall) r = rows - tall; /* all but the first are at least tiles */
+        if (r > 0 && rows - r + back < tall) r = rows - tall; /* all cells but the first are at least a tile high */
         height = rows - r;
         if (height > TILECORE_CELL_ROWS) height = TILECORE_CELL_ROWS;
         for (c = 0; c < columns; c += width) {
