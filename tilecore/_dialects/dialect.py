@@ -1,6 +1,6 @@
-"""How a dialect describes itself to the command line, the demo and the tests: as `DIALECT`, in its module.
+"""How a dialect's module describes itself, as `DIALECT`, to the command line, the demo and the tests.
 
-And the annotations of its functions. The element types of a specification: tensors.py.
+It also has the annotations of a dialect's functions. tensors.py has the element types of specifications.
 """
 
 from __future__ import annotations
@@ -42,5 +42,5 @@ class Dialect(NamedTuple):
 
     name: str
     version: Callable[..., Version]  # takes the options, by keyword; without them, the default version
-    example: tuple[str, list[int]]  # what is special about it, and repeats of a 2-D array that show it
+    example: tuple[str, list[int]]  # what is special about the dialect, and repeats of a 2-D array that show it
     options: Mapping[str, Option] = {}

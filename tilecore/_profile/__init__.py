@@ -1,4 +1,4 @@
-"""`profile`, which measures the calls of `numpy.tile` in a block. What it needs is imported when it is called."""
+"""`tilecore.profile`, which measures the calls of `numpy.tile` in a block. It imports what it needs when called."""
 
 from tilecore._core.numpy_tile import ProfileBlock
 
@@ -17,7 +17,7 @@ def profile() -> ProfileBlock:
     program" lists its keys, and explains how they are measured. ``tilecore profile script.py`` measures a whole
     program.
 
-    It measures calls by any name, also one bound earlier, as by ``from numpy import tile``, but no child processes.
+    Calls by any name are measured, also by one bound earlier (``from numpy import tile``); child processes are not.
 
     Source: NumPy 2, `numpy.tile`.
     """
