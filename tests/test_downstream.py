@@ -14,7 +14,7 @@ from conftest import PRELUDE
 
 DOWNSTREAM = Path(__file__).parent / "downstream"
 PAGE = Path(__file__).parent.parent / "docs" / "c-api.md"
-HASTY = {"CFLAGS": "-O0"}  # where it matters that it is built, and not how well
+HASTY = {"CFLAGS": "-O0"}  # where it matters that it builds, not how fast it runs
 pytestmark = [pytest.mark.package, pytest.mark.tree]
 
 

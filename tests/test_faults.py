@@ -1,6 +1,6 @@
-"""Where the system says no: a MemoryError that tells what was asked for, or a slower right answer.
+"""Where the system refuses: a MemoryError that tells what was asked for, or a right answer that takes longer.
 
-In programs of their own, faults.c stands in front of the C library's functions, and makes the n-th call of one fail.
+In programs of their own, faults.c interposes functions of the C library, and makes the n-th call of one fail.
 """
 
 import platform
@@ -179,7 +179,7 @@ assert mapped(y) and np.array_equal(y, want)
 
 
 def test_idle_memory_follows_use(faulty):
-    """Idle are at most 64 MiB more than were alive at once in the last minute, counted by half minutes."""
+    """Idle memory is at most the last minute's peak plus 64 MiB; the minute is counted by halves."""
     faulty("""
 tilecore.set_recycle_limit(2**30)
 faults.faults_wait(0)                   # now the clock stands still
@@ -202,7 +202,7 @@ assert (last == 1).all()
 
 
 def test_no_thread_to_release_memory(faulty):
-    """Then a later result does."""
+    """Then a later result releases it."""
     faulty("""
 tilecore.set_recycle_limit(2**30)
 faults.faults_arm(b"pthread_create", 1, 0, True)

@@ -213,7 +213,7 @@ EMPTY = [np.zeros(shape, "U3") for shape in [(), (1,), (0,), (2, 3), (2, 0)]]
 
 @pytest.mark.parametrize("x", [np.array([["a", "", "longer than sixteen bytes, é"]]), *EMPTY])
 def test_strings_also_without_a_byte(x):
-    """Where there is no byte, of OpenVINO's two properties one divides by 0, or shows memory of others."""
+    """If all are empty, one of OpenVINO's two properties divides by 0, or shows memory of others."""
     output = ov.Tensor(ov.Type.string, ov.Shape([0]))
     for repeats in ((2, 2), (0, 2)):
         want = np.tile(x, repeats)

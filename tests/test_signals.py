@@ -41,7 +41,7 @@ def interrupted(call, *arguments, **keywords):
 
 @pytest.fixture(autouse=True)
 def two_threads(settings_stay):
-    """More of them might be ready before the first check for signals."""
+    """More threads might end before the first check for signals."""
     tilecore.get_num_threads()  # reads files; a signal that arrives in the meantime ends a call before it begins
     tilecore.set_num_threads(2)
 

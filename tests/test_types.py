@@ -1,4 +1,4 @@
-"""The types that the package tells: strict, complete, and those of the modules as they are."""
+"""The package's types: strict, complete, and true of its modules."""
 
 import importlib.util
 import re
