@@ -92,13 +92,11 @@ def slabs(plan: TilePlan, array: NDArray[Any]) -> Iterator[memoryview]:
 
 
 def regions(shape: Sequence[int], itemsize: int, limit: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """(start, stop) of contiguous regions of at most `limit` bytes, in order, one at a time.
+    """(start, stop) of contiguous regions of at most `limit` >= `itemsize` bytes, in order; no extent is 0.
 
     >>> list(regions((2, 3, 4), itemsize=1, limit=8))           # doctest: +NORMALIZE_WHITESPACE
     [((0, 0, 0), (1, 2, 4)), ((0, 2, 0), (1, 3, 4)),
      ((1, 0, 0), (2, 2, 4)), ((1, 2, 0), (2, 3, 4))]
-
-    `limit` is `itemsize` or more, and no extent is 0.
     """
     if not shape:
         yield (), ()
@@ -154,10 +152,7 @@ def map_array(path: str, name: str) -> NDArray[Any]:
 
 @contextmanager
 def open_output(path: str, nbytes: int, force: bool) -> Iterator[int]:
-    """The descriptor of standard output, or of a hidden file in the same folder, which gets the name `path` at the end.
-
-    Only the mode of a replaced file is kept.
-    """
+    """The descriptor of standard output, or of a hidden file in the same folder, which is named `path` at the end."""
     if path == STANDARD_STREAM:
         if sys.stdout is None or sys.stdout.isatty():
             raise ValueError("standard output is closed or a terminal, expected a file or a pipe")
@@ -174,7 +169,7 @@ def open_output(path: str, nbytes: int, force: bool) -> Iterator[int]:
                 needed = f"needs {with_unit(nbytes, 'B')}, but its disk has {with_unit(disk.free, 'B')} free"
                 raise OSError(errno.ENOSPC, needed)
             with open(temporary, "xb", buffering=0) as file:
-                if replaces:  # without setuid and setgid, which were meant for the old content
+                if replaces:  # only its mode is kept, without setuid and setgid, which were for the old content
                     os.chmod(temporary, os.stat(path).st_mode & 0o777)
                 yield file.fileno()
                 os.fsync(file.fileno())
@@ -185,7 +180,7 @@ def open_output(path: str, nbytes: int, force: bool) -> Iterator[int]:
 
 
 def try_to_write(path: str) -> str:
-    """The absolute path. An error of writing there is raised now, and not after the program."""
+    """The absolute path. If it cannot be written, the error is raised now, not after the program."""
     with suppress(EOFError), open_output(path, 0, force=True):
         raise EOFError  # so nothing is written
     return path if path == STANDARD_STREAM else os.path.abspath(path)

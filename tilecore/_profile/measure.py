@@ -63,8 +63,7 @@ class Site:
     def ratios(self) -> tuple[float, ...]:
         """The lower quartile, median and upper quartile of NumPy's time divided by tilecore's, over all pairs.
 
-        Results of about one size are compared with each other. Each size counts by its median time, so no single call
-        decides.
+        Results of about one size are compared. Each size counts by its median time, so no single call decides.
         """
         theirs, ours = 0.0, numpy.zeros(3)
         for pairs in filter(None, self.sizes.values()):

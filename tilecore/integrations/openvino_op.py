@@ -60,9 +60,8 @@ class Tile(Op):
 
     Notes
     -----
-    OpenVINO's own calls turn these errors into its RuntimeError, with the same text.
-
-    OpenVINO allocates the result. `tilecore.set_max_bytes` limits only strings, which are copied.
+    OpenVINO's own calls turn these errors into its RuntimeError, with the same text. OpenVINO allocates the result, so
+    `tilecore.set_max_bytes` limits only strings, which are copied.
 
     A model's file stores this operation under the name "TilecoreTile". Call `core.add_extension(Tile)` before you
     read such a file.
