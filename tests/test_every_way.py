@@ -51,12 +51,12 @@ def as_void(x):
 
 
 def picked_from(x):
-    """The same where items are picked by index: NumPy 2.0.0 does that wrongly with strings."""
+    """As items that NumPy's indexing copies rightly: NumPy 2.0.0 fails with strings of variable length."""
     return np.array(x.tolist(), object).reshape(x.shape) if x.dtype.kind == "T" else as_void(x)
 
 
 def contents(x):
-    """What is compared: all bytes, NaNs and padding included; of references, what they refer to."""
+    """What is compared: all bytes, those of NaNs and padding too; instead of references, what they refer to."""
     if not refers(x):
         return as_void(x).tobytes()
     return [contents(x[name]) for name in x.dtype.names] if x.dtype.names else x.tolist()
@@ -123,7 +123,7 @@ def inputs(draw):
 
 
 def assume_few(shape):
-    """Also with a margin around an empty axis."""
+    """Assume few items, with a margin around empty axes too."""
     assume(math.prod(n or 1 for n in shape) <= MOST)
 
 

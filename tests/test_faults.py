@@ -277,7 +277,7 @@ assert [jobs(threads) for threads in (1, 2, 3, 2)] == [0, 1, 1, 1]
 
 @with_the_gil
 def test_the_interpreters_own_allocations_for_errors(faulty):
-    """A MemoryError or the error itself; by compiled code, for Python 3.11's own may lose an error, and then crash."""
+    """A MemoryError or the error itself. Only of compiled code: Python 3.11's own may lose an error, and then crash."""
     pytest.importorskip("_testcapi")
     faulty("""
 from functools import partial

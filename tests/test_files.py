@@ -78,11 +78,11 @@ def test_results_of_few_bytes_or_none(shape, repeats, dtype, tmp_path, oracle):
     x = np.ndarray(shape, dtype, bytes(range(64)))
     np.save(tmp_path / "in.npy", x)
     sizes, want = tile_file(tmp_path / "in.npy", tmp_path / "out.npy", repeats), oracle(x, repeats)
-    want = want if x.itemsize else np.zeros_like(want)  # of items of no bytes, NumPy shows old memory
+    want = want if x.itemsize else np.zeros_like(want)  # NumPy shows old memory if items have no bytes
     got = np.load(tmp_path / "out.npy")
     assert (got.dtype, got.shape, got.tolist()) == (tilecore.tile(x, repeats).dtype, want.shape, want.tolist())
     assert sizes == [got.nbytes] * (got.nbytes > 0)
-    assert tilecore.TilePlan(x.shape, repeats, x.dtype).nbytes == got.nbytes  # of strings too, which have one character
+    assert tilecore.TilePlan(x.shape, repeats, x.dtype).nbytes == got.nbytes  # strings too, of one character
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

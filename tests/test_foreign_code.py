@@ -125,7 +125,7 @@ def test_what_numpy_makes_arrays_of(x, oracle):
 
 @pytest.mark.parametrize("base", [object, list])
 def test_what_gives_a_subclass(base, tmp_path):
-    """A mask is never lost: the result is that of numpy.tile, or an error. Of a list too, its own class decides."""
+    """A mask is never lost: the result is that of numpy.tile, or an error. A list's own class decides too."""
     own = type("Own", (base,), {"__array__": HasArray.__array__})()
     own.x = np.ma.array([[1, 2]], mask=[[1, 0]])
     assert tilecore.tile(own, 2).mask.tolist() == [[True, False] * 2]

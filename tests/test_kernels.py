@@ -189,7 +189,7 @@ def test_pages_of_addresses_and_files(tmp_path, options, there, compile_c, run):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux recycles")
 def test_a_use_after_free_is_seen(tmp_path, compiler, compile_c):
-    """By AddressSanitizer, which pages.h asks the compiler for; and use before it, twice, is none."""
+    """AddressSanitizer does, because pages.h tells it what is free. It reports neither of the two uses before."""
     flags = ["-fsanitize=address", "-pthread", f"-I{CORE}", "-o", tmp_path / "arena"]
     (tmp_path / "asan.c").write_text("#include <sanitizer/asan_interface.h>\nint main(void) { return 0; }\n")
     if compiler and subprocess.run([compiler, *flags, tmp_path / "asan.c"], capture_output=True).returncode:

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.package, pytest.mark.tree]
 
 @pytest.fixture
 def check(run, tmp_path):
-    """Run Python so; it must succeed."""
+    """Run a module of Python; it must succeed."""
     return partial(run, sys.executable, "-m", cwd=tmp_path)
 
 

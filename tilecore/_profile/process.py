@@ -1,4 +1,4 @@
-"""The processor time of child processes and of other processes; and text for standard error."""
+"""For profiles and the command line: the processor time of child processes and of others; text for standard error."""
 
 import os
 import sys
