@@ -114,7 +114,7 @@ def raised_between():
             if not is_own(frame.f_code):
                 return None
             frame.f_trace_opcodes = True
-            if event == "opcode" and frame.f_lineno:  # Python handles no signal where it ends a generator: no line
+            if event == "opcode" and frame.f_lineno:  # else Python ends a generator, and handles no signal
                 here = frame.f_code, frame.f_lasti
                 seen[here] = None
                 if here == place:

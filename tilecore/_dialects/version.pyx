@@ -25,17 +25,17 @@ cdef class Version:
     name : str
         The beginning of its error messages.
     types, count_types : Types
-        Of the input, and of an array of repeats.
+        The element types of the input, and of an array of repeats.
     ranks : range
-        Of the input.
+        The ranks that the input may have.
     any_length : bool
         Whether there may be fewer or more repeats than axes; as in NumPy, they are for the last axes.
     min_repeat : int or None
         A smaller one is an error. None: `check` decides about negative repeats.
     max_elements : int, optional
-        Of the result, which then may not be empty either.
+        The most elements that the result may have. With this limit, it may not be empty either.
     names : mapping
-        Its own names for the core's arguments, as `format_error` takes them.
+        The specification's names for the core's arguments, as `format_error` takes them.
     check : function, optional
         (version, shape, repeats) -> the repeats for the core; raises a RequestError for what the specification
         does not allow. It is not called for plain arrays and repeats that are within all of the above.
