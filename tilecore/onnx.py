@@ -216,14 +216,12 @@ def infer_shape(
     opset : int
         6 or more; `infer_shape_1` is for older ones.
     products : bool
-        Write products of symbols as new symbols such as "2*N" instead of None, as onnxruntime's
-        symbolic shape inference does.
+        Write products of symbols as "2*N" instead of None, as onnxruntime's symbolic shape inference does.
 
     Raises
     ------
     TypeError, ValueError
-        If `tile` raises it for every input of this shape. As in ONNX, only each axis is checked, not the number
-        of elements or bytes.
+        If `tile` raises it for every input of this shape. As in ONNX, elements and bytes are not counted.
 
     Source: ONNX Tile-6 and Tile-13, shape inference.
     """

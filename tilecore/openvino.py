@@ -104,9 +104,8 @@ def infer_shape(
     Parameters
     ----------
     data_shape : tuple of dimensions, or None
-        A dimension is an int, a str (a symbol), None if unknown, or (low, high). A `high` of None means no
-        limit. None for the whole shape means an unknown rank. OpenVINO's PartialShape, Shape and Dimension are
-        accepted here and below.
+        A dimension is an int, a str (a symbol), None if unknown, or (low, high); a `high` of None means no limit.
+        None as the shape means an unknown rank. OpenVINO's PartialShape, Shape and Dimension are accepted everywhere.
     repeats : sequence of dimensions, 1-D integer array, or None
         The repeats, as far as they are known.
     repeats_shape : tuple of one dimension, or None

@@ -1,7 +1,4 @@
-"""How a dialect's module describes itself, as `DIALECT`, to the command line, the demo and the tests.
-
-It also has the annotations of a dialect's functions. tensors.py has the element types of specifications.
-"""
+"""How a dialect's `DIALECT` describes it to the command line, the demo and tests; annotations of its functions."""
 
 from __future__ import annotations
 

@@ -14,8 +14,7 @@ def profile() -> ProfileBlock:
 
     The table lists each place that calls `numpy.tile`: NumPy's time, tilecore's, calls, size of the results, the most
     frequent input, and a hint. As data it is a dict, filled at the end of the block. The documentation's page "Your own
-    program" lists its keys, and explains how they are measured. ``tilecore profile script.py`` measures a whole
-    program.
+    program" lists its keys, and explains how they are measured. ``tilecore profile script.py`` measures a program.
 
     Calls by any name are measured, also by one bound earlier (``from numpy import tile``); child processes are not.
 
