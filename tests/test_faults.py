@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.compiler,
     pytest.mark.skipif(
         sys.platform != "linux" or platform.libc_ver()[0] != "glibc",
-        reason="faults.c stands in front of glibc's functions",
+        reason="faults.c interposes glibc's functions",
     ),
 ]
 
