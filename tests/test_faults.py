@@ -13,8 +13,7 @@ import pytest
 pytestmark = [
     pytest.mark.compiler,
     pytest.mark.skipif(
-        sys.platform != "linux" or platform.libc_ver()[0] != "glibc",
-        reason="faults.c interposes glibc's functions",
+        sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="faults.c interposes glibc's functions"
     ),
 ]
 
