@@ -1,10 +1,10 @@
-/* The arena by itself, as a library for test_arena.py; as a program, which reads memory after its free. */
+/* The arena by itself, as a library for test_arena.py, and as a program that reads memory after its free. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #define __builtin_ctzll(word) (looked++, __builtin_ctzll(word))
 #define TILECORE_IDLE_MILLISECONDS minute
-long looked;              /* so many times at a run of bits */
-long long minute = 60000; /* its milliseconds */
+long looked;              /* runs of bits that were looked at */
+long long minute = 60000; /* milliseconds */
 #include "kernels/arena.h"
 
 int start(void) { return tilecore_arena_start(1); }

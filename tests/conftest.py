@@ -1,4 +1,4 @@
-"""What several test files share."""
+"""The oracle and the fixtures that several test files share, and the tiers of tests."""
 
 import gc
 import os
@@ -21,7 +21,7 @@ sys.path.sort(key=[str(Path(__file__).parent.parent)].count)
 
 import tilecore
 
-os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # ONNX Runtime's opens a database in the home folder, at any moment
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # ONNX Runtime's telemetry opens a database in the home folder, at any moment
 sys.modules["openvino_telemetry"] = None  # OpenVINO's writes there too, and is optional
 
 # How long an example takes depends only on the machine and on sanitizers.
@@ -54,7 +54,7 @@ def run_command(*command, cwd=None, env=None):
 
 @pytest.fixture(scope="session")
 def run():
-    """Run a command that must succeed; what it printed."""
+    """Run a command that must succeed, and return what it printed."""
     return run_command
 
 
@@ -75,7 +75,7 @@ PRELUDE = Path(__file__).with_name("prelude.py").read_text(encoding="utf-8")
 
 @pytest.fixture
 def program(tmp_path, request):
-    """Run Python code in a process of its own, after the START of the file; what it printed. A warning is a failure."""
+    """Run Python code in a process of its own, after the START of the file; return what it printed. A warning fails."""
 
     def run_program(code, *options, **env):
         path = tmp_path / "program.py"
@@ -93,7 +93,7 @@ def program(tmp_path, request):
 
 @pytest.fixture
 def usual_signals():
-    """SIGINT, SIGTERM and SIGHUP, with their usual handlers: shells have programs in the background ignore them."""
+    """SIGINT, SIGTERM and SIGHUP, with their usual handlers: shells make programs in the background ignore them."""
     usual = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL}
     usual = {getattr(signal, name): handler for name, handler in usual.items() if hasattr(signal, name)}
     before = {number: signal.signal(number, handler) for number, handler in usual.items()}
@@ -104,8 +104,8 @@ def usual_signals():
 
 @pytest.fixture
 def raised_between():
-    """Call a function again and again, each time with an error before another of the instructions in its own code, as
-    from a signal handler. Whether the error came out, each time."""
+    """Call a function again and again, and each time raise an error before another instruction of its own code, as a
+    signal handler might. Yield whether the error came out."""
 
     def run(call, is_own, error, place=None):
         seen, came = {}, False
@@ -114,7 +114,7 @@ def raised_between():
             if not is_own(frame.f_code):
                 return None
             frame.f_trace_opcodes = True
-            if event == "opcode" and frame.f_lineno:  # Python's own end of a generator has no line, and hears no signal
+            if event == "opcode" and frame.f_lineno:  # else Python ends a generator, and handles no signal
                 here = frame.f_code, frame.f_lasti
                 seen[here] = None
                 if here == place:
@@ -122,7 +122,7 @@ def raised_between():
             return trace
 
         before = sys.gettrace()
-        gc.disable()  # an exception in another's callback of the collector would be lost
+        gc.disable()  # an exception in a callback of the collector would be lost
         sys.settrace(trace)
         try:
             call()
@@ -136,10 +136,10 @@ def raised_between():
         return seen, came
 
     def runs(call, is_own=lambda code: True, error=RuntimeError):
-        run(call, is_own, error)  # Python 3.12.1 traces not all of what is new to it
+        run(call, is_own, error)  # Python 3.12.1 does not trace all code that it runs for the first time
         for place in run(call, is_own, error)[0]:
             seen, came = run(call, is_own, error, place)
-            if place in seen:  # this time it may have gone another way
+            if place in seen:  # it may have taken another way this time
                 yield came
 
     return runs
@@ -147,7 +147,7 @@ def raised_between():
 
 @pytest.fixture
 def settings_stay():
-    """What a test sets for the process is as before after it."""
+    """After the test, the settings of the process are those from before it."""
     max_bytes, recycle_limit = tilecore.get_max_bytes(), tilecore.get_recycle_limit()
     yield
     tilecore.set_max_bytes(max_bytes)
@@ -231,26 +231,26 @@ def source(tmp_path):
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads its options
 def pytest_cmdline_main(config):
-    """Several processes run the files of a folder, if pytest-xdist is installed. Only one with `-n 0`."""
+    """Run the files of a folder in several processes if pytest-xdist is installed; with `-n 0`, in one."""
     option, worker = config.option, hasattr(config, "workerinput")
     if not worker and getattr(option, "numprocesses", 0) is None and all(Path(arg).is_dir() for arg in config.args):
         option.numprocesses, option.maxprocesses, option.dist = "logical", 4, "loadfile"
 
 
 def pytest_collection_finish():
-    """What was imported stays: a collection of garbage, of which there are hundreds, need not look at it."""
+    """What was imported stays, so the hundreds of collections of garbage need not look at it."""
     gc.collect()
     gc.freeze()
 
 
 TIERS = ("quick", "process", "compiler", "package")
-ALONE = {"monkeypatch", "capsys", "tmp_path", "settings_stay", "traced"}  # one for all threads that run one test
-NEEDED = {"program": "process", "run": "process", "compile_c": "compiler", "built": "package"}  # by fixtures
+ALONE = {"monkeypatch", "capsys", "tmp_path", "settings_stay", "traced"}  # all threads of a test would share these
+NEEDED = {"program": "process", "run": "process", "compile_c": "compiler", "built": "package"}  # the tiers of fixtures
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items):
-    """Each test is in one tier: of its own mark, else its class's, else its file's; or in a fixture's later one."""
+    """Put each test in a tier: by its own mark, else its class's, else its file's; or in a later one of a fixture."""
     tiers = {}
     for item in items:
         marks = [mark.name for mark in item.iter_markers() if mark.name in TIERS]  # the closest one first

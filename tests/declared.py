@@ -16,7 +16,7 @@ def c_sizes(integers):
 
 
 def read_capsule(capsule):
-    """The address in it, and its name: a function's signature."""
+    """The address in a capsule, and its name, which is a function's signature."""
     api, parts = ctypes.pythonapi, (ctypes.py_object, ctypes.c_char_p)
     name = ctypes.PYFUNCTYPE(*parts[::-1])(("PyCapsule_GetName", api))(capsule)
     return ctypes.PYFUNCTYPE(POINTER, *parts)(("PyCapsule_GetPointer", api))(capsule, name), name.decode()
@@ -32,7 +32,7 @@ def get_function(module, name, kind=ctypes.CFUNCTYPE):
 
 @functools.cache
 def get_struct(name):
-    """A struct of a C header has room, but no fields, so it must be the last field."""
+    """A struct of the .pxd files. One of a C header has room, but no fields, so it must be the last field."""
     fields, body = [], re.search(rf"^ *(?:cdef|ctypedef) struct {name}:.*\n((?: +.+\n)+)", PXD, re.MULTILINE)[1]
     if body.strip() == "pass":
         return ctypes.c_char * 4096

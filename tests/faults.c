@@ -1,5 +1,5 @@
-/* A library to be loaded before all others (LD_PRELOAD), in which the system says no: the n-th call of one
- * function, or every call from the n-th on, fails as it does where there is nothing left.
+/* A library to be loaded before all others (LD_PRELOAD), in which the system refuses: the n-th call of one
+ * function, or every call from the n-th on, fails as it does when nothing is left.
  *
  *     faults_arm("mmap", 3, 1 << 20, 0);    // the third mmap() of at least 1 MiB
  *     ...
@@ -27,7 +27,7 @@ static char function_armed[32];
 static int armed, every;
 static long countdown, met;
 static size_t smallest;
-static sigset_t workers_mask; /* that the last thread was created with */
+static sigset_t workers_mask; /* with which the last thread was created */
 
 void faults_arm(const char *function, long n, size_t least, int all_later)
 {
@@ -59,7 +59,7 @@ static int fails(const char *function, size_t bytes)
     return 1;
 }
 
-/* The function that this one stands in front of. */
+/* The function that this one interposes. */
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 /* glibc's own names: dlsym() itself allocates. */
@@ -113,7 +113,7 @@ int madvise(void *at, size_t bytes, int advice)
     return (int)syscall(SYS_madvise, at, bytes, advice);
 }
 
-static struct timespec stopped; /* what the clock shows since then */
+static struct timespec stopped; /* what the clock shows while it stands still */
 
 void faults_wait(long seconds)
 {

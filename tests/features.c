@@ -1,5 +1,5 @@
 /* The set that is chosen, and whether REP MOVSB is quick, by what CPUID and XGETBV say of a processor and its system.
- * Prints what was wrong; the exit status is 0 where nothing was. */
+ * Prints what was wrong; the exit status is 0 if nothing was. */
 #include "kernels/kernels.h"
 #include <cpuid.h>
 #include <immintrin.h>

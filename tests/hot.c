@@ -1,4 +1,4 @@
-/* Which outputs kernels/learn_stores.h holds for hot, and which stores it learns, by a clock of its own. */
+/* Which outputs kernels/learn_stores.h takes for hot, and which stores it learns, by a clock of its own. */
 #define _GNU_SOURCE
 #include "kernels/threads.h"
 #include <stdio.h>
@@ -17,7 +17,7 @@ static void say(const char *dst, ptrdiff_t bytes)
 }
 
 /* 300 calls: prints the number of each run of calls with the same stores, ordinary (o) or past the caches (s). A call
- * takes so many microseconds; the first five of a run and each seventh call take 1 ms more. */
+ * takes `ordinary` or `past` microseconds; the first five of a run and each seventh call take 1 ms more. */
 static void loop(ptrdiff_t bytes, ptrdiff_t bound, int ordinary, int past)
 {
     int k, run = 0, last = bytes >= bound;
@@ -41,7 +41,7 @@ int main(void)
     nanoseconds = TILECORE_HOT_NANOSECONDS - 1;
     say(memory + 8, 16);                                            /* the same memory */
     say(memory + 23, 16), say(memory + 8, 29), say(memory + 8, 30); /* in it, another size: twice the bound */
-    say(memory + 7, 16), say(memory + 24, 16); /* beside it, as in a batch or a list of results */
+    say(memory + 7, 16), say(memory + 24, 16); /* next to it, as in a batch or a list of results */
     nanoseconds++;
     say(memory + 8, 16); /* other work may have followed */
     printf("\n");

@@ -1,6 +1,6 @@
 /* Every kernel of every instruction set of the table that this processor has, on rows of 1 to 260 bytes, and of the
- * sizes around which the choice changes beyond, with a page that may not be touched directly before or directly behind
- * source and destination. Prints for each set whether it ran or is missing, how many cases ran, and each that was
+ * larger sizes around which the choice changes, with a page that may not be touched just before or just after source
+ * and destination. Prints for each set whether it ran or is missing, how many cases ran, and each that was
  * wrong; a forbidden access, an endless loop, or a kernel that was called wrongly ends the program, with its case.
  *
  *     cc -DTILECORE_CHECKED -I../tilecore/_core kernels.c ../tilecore/_core/kernels/kernels.c -o kernels && ./kernels
@@ -34,7 +34,7 @@
 
 static long cases, wrong;
 static char *source, *target; /* ROOM bytes each, between two forbidden pages */
-static int asks = 1;          /* a kernel whether it can write such rows */
+static int asks = 1;          /* whether a kernel is asked if it can write such rows */
 static struct {
     const char *set, *kernel;
     ptrdiff_t row, repeats, rows; /* of what packs: its item, columns, rows; of write_small: the form, last */
@@ -70,7 +70,7 @@ static void report_crash(int number)
     raise(number);
 }
 
-/* ROOM bytes that may be touched, and none before or behind. */
+/* ROOM bytes that may be touched, and none before or after them. */
 static char *guarded(void)
 {
 #if defined(_WIN32)
@@ -90,7 +90,7 @@ static char *guarded(void)
     return memory + page;
 }
 
-/* Where n bytes begin that touch the forbidden page before them, or the one behind. */
+/* Where n bytes begin that touch the forbidden page before them, or the one after them. */
 static char *place(char *memory, ptrdiff_t n, int behind) { return behind ? memory + ROOM - n : memory; }
 
 static void check(const char *dst, const char *src, ptrdiff_t src_pitch, ptrdiff_t dst_pitch)
@@ -117,7 +117,7 @@ static void check_gaps(const char *dst, ptrdiff_t pitch, ptrdiff_t row, ptrdiff_
             }
 }
 
-/* What is chosen can write such rows, and is of those that the set lists, and that this program runs one by one. */
+/* The kernel that is chosen can write such rows; the set lists it, and this program runs it by itself too. */
 static void check_choice(const tilecore_set *kernels, const tilecore_rows *chosen, ptrdiff_t rows)
 {
     for (; kernels; kernels = kernels->borrows_from)
@@ -152,8 +152,8 @@ static void check_rows(const tilecore_set *kernels, const tilecore_row_kernel *k
     const ptrdiff_t span = row * repeats;
     for (int behind = 0; behind < 2; behind++) {
         for (int apart = 0; apart < 7; apart++) {
-            /* Rows together; apart in the source and the destination; the source back to front; apart in the
-             * source alone; in the destination alone; the same source row for all; the destination back to front. */
+            /* Rows together; apart in the source and the destination; the source reversed; apart in the
+             * source alone; in the destination alone; the same source row for all; the destination reversed. */
             const ptrdiff_t src_gap = apart == 1 ? 5 : (apart == 3) * 2 * row;
             const ptrdiff_t gap = apart == 1 ? 5 : apart == 4 || apart == 5;
             const ptrdiff_t step = apart == 5 ? 0 : row + src_gap, pitch = span + gap;
@@ -223,7 +223,7 @@ static void check_packing(const tilecore_set *kernels, ptrdiff_t item, ptrdiff_t
             kernels->transpose(dst, dst_pitch, src, pitch, rows, count, item, how, cells);
             check_packed(dst, item, dst_pitch, src, pitch, item, rows, count);
             check_gaps(dst, dst_pitch, rows * item, count);
-            /* Rows and columns back to front. */
+            /* Rows and columns reversed. */
             memset(dst, 0x55, (size_t)n_dst);
             kernels->transpose(end, -dst_pitch, last, -pitch, rows, count, item, how, gap ? cells : NULL);
             check_packed(end, item, -dst_pitch, last, -pitch, item, rows, count);
@@ -362,7 +362,7 @@ static void check_set(const tilecore_set *kernels)
         for (size_t j = 0; j < all; j++)
             for (size_t k = 0; k < 6 * all; k++)
                 check_packing(kernels, i, extents[j], extents[k / 6], k & 1, (ptrdiff_t)(k / 2 % 3));
-        for (size_t k = 0; k < 24; k++) /* more than deinterleave stores round the caches at once */
+        for (size_t k = 0; k < 24; k++) /* more than deinterleave stores past the caches at once */
             check_packing(kernels, i, 1 + (ptrdiff_t)(k / 6), 7800 / i, k & 1, (ptrdiff_t)(k / 2 % 3));
     }
 }

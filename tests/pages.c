@@ -1,6 +1,6 @@
 /* The page code by itself: addresses that get pages and lose them; a file in memory that shows in several
- * places. Prints what the system has of it; the exit status is 0 where nothing was wrong. A system
- * that has none must say so of each function, and then the caller takes ordinary memory.
+ * places. Prints what the system has of it; the exit status is 0 if nothing was wrong. Where the system
+ * has none, each function must say so, and then the caller takes ordinary memory.
  */
 #define _GNU_SOURCE
 #define __USE_MINGW_ANSI_STDIO 1 /* %td */
@@ -40,7 +40,7 @@ static ptrdiff_t count_addresses(void)
 }
 #endif
 
-/* 1 where addresses can be reserved. */
+/* 1 if addresses can be reserved. */
 static int addresses(void)
 {
     /* With addresses of 32 bits, this is half of all, and a program of few mappings may get them. */
@@ -70,7 +70,7 @@ static int addresses(void)
 #endif
 }
 
-/* 1 where there are files. */
+/* 1 if there are files. */
 static int files(void)
 {
     static char ones[1 << 17], twos[1 << 17];

@@ -12,7 +12,7 @@
 #define TILECORE_NEON 1
 #define TILECORE_TARGET(isa)
 
-/* What SIMDe lacks: stores round the cache; masked loads and stores of bytes, which touch no masked byte. */
+/* What SIMDe lacks: stores past the caches; masked loads and stores of bytes, which touch no masked byte. */
 #define _mm512_stream_si512 _mm512_store_si512
 #define __mmask64 simde__mmask64
 #define _bzhi_u64(x, n) ((n) > 63 ? (x) : (x) & (((uint64_t)1 << (n)) - 1))

@@ -1,4 +1,4 @@
-"""The arena that recycled memory lies in: against a model, and what the system has of it."""
+"""The arena of recycled memory: against a model, and the pages that it takes from the system."""
 
 import ctypes
 import sys
@@ -150,7 +150,7 @@ def test_holes_that_are_too_short_cost_nothing(library):
 
 @pytest.mark.parametrize("pairs, limit", [(20, 64), (300, 2048 + 310)], ids=["the program's", "the last minute's"])
 def test_at_the_limit_a_result_finds_its_own_pages(library, pairs, limit):
-    """They went back first, as the highest ones, though the caches held them: each call got new ones."""
+    """They went back first, as the highest ones, though the caches held them. So each call got new pages."""
     getrusage, prefaulted, faults = pytest.importorskip("resource").getrusage, ctypes.c_int(), []
     library.set_limit(limit * GRANULE if pairs == 20 else 2**40)
     results = [library.take(n * GRANULE, prefaulted) for n in (9, 1) * pairs]
@@ -168,8 +168,6 @@ def test_at_the_limit_a_result_finds_its_own_pages(library, pairs, limit):
     library.trim(0)
     assert sorted(faults[1:])[1] < 10  # the system takes pages away meanwhile, but not each time
 
-
-# ---------------------------------------------------------------- memory that goes back by itself
 
 WATCHED = """
 import random, time
@@ -198,7 +196,7 @@ def watched(library_path, program):
 
 
 def test_idle_memory_goes_back_in_a_program_that_waits(watched):
-    """A minute after the last result died. A little stays, and needs no thread."""
+    """It does a minute after the last result died. A little stays, and needs no thread."""
     watched("""
 minute.value, alone, long = 100, threads(), 10**8
 arena.give_back(take(64))
@@ -262,8 +260,6 @@ wait_until(lambda: arena.idle() <= 64 * MIB and len(threads()) == 1)
 """, "-W", "ignore:This process:DeprecationWarning")  # fmt: skip
 
 
-# ---------------------------------------------------------------- what the system has of it
-
 START = """
 MIB = 2**20
 x = numpy.ones(MIB, "u1")
@@ -280,7 +276,7 @@ def advised(at):
 
 
 def test_huge_pages_are_not_filled_again(program):
-    """Else they took eight times the memory in 20 minutes. One mapping serves many results."""
+    """When they were, they took eight times the memory in 20 minutes. One mapping serves many results."""
     program("""
 y = tilecore.tile(x[:2**17], 1)
 at = y.ctypes.data
@@ -304,7 +300,7 @@ assert advised(tilecore.tile(x, 100).ctypes.data)[0] == huge
 
 
 def test_no_huge_pages_by_numpys_switch(program):
-    """Nor after memory went back, which lifts the advice against them."""
+    """There are none after memory went back either, which lifts the advice against them."""
     program("""
 at = tilecore.tile(x, 40).ctypes.data
 tilecore.release_memory()

@@ -37,7 +37,7 @@ def test_arrays_of_every_kind(oracle):
 
 
 def test_nothing_is_written_before_all_is_checked(while_threads_are_asked):
-    x, out = np.ones(2**20, "u1"), np.zeros((3, 2**23), "u1")  # so much may be written by several threads
+    x, out = np.ones(2**20, "u1"), np.zeros((3, 2**23), "u1")  # large enough for several threads
     plan, changing = tilecore.TilePlan(2**20, 8, "u1"), x.copy()
     for last, words in (
         (x[1:], r"arrays\[2\] must have shape"),
@@ -55,7 +55,7 @@ def test_nothing_is_written_before_all_is_checked(while_threads_are_asked):
 
 
 def test_what_is_wrong_first():
-    """Array by array, then the dtype of `out`, the shape of a stack, sizes, the shape of `out`."""
+    """The arrays in turn, then the dtype of `out`, the shape of a stack, sizes, the shape of `out`."""
     x, large = np.zeros(3, "f4"), tilecore.TilePlan(3, 2**59, "f4")
     for call, words in (
         (lambda: large.batch([x[1:], x.view("i4")], "out"), r"arrays\[0\] must have shape"),
@@ -70,7 +70,7 @@ def test_what_is_wrong_first():
 
 
 def test_a_stack_that_is_read_anew_while_dtypes_are_compared():
-    """By a field's title: the stack then has more arrays of the plan's shape, of narrower items."""
+    """A field's title does that: then the stack has more arrays of the plan's shape, with narrower items."""
 
     class Title:
         def __hash__(self):

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.quick
 
 INT = ctypes.c_int
 
-# The table of the ABI 1.0: as modules were compiled that are never compiled again. Functions are only added at its end.
+# The table of ABI 1.0, by which modules were compiled that stay as they are. Functions are only added at its end.
 ABI = {
     "plan_new": "tilecore_plan *(int, Py_ssize_t const *, Py_ssize_t const *, Py_ssize_t)",
     "plan_make": "tilecore_plan *(int, Py_ssize_t const *, Py_ssize_t const *, Py_ssize_t, int *)",
@@ -146,7 +146,7 @@ def strides(draw, array):
 
 
 def without_a_plan(draw, x, asked, tiled):
-    """Between any two ranks and layouts."""
+    """The input and `out` have any two ranks and layouts."""
     assume(not refers(x))
     want, reps = tiled(x), repeats_of_axes(asked, x.ndim)
     asked = (len(reps), c_sizes(reps), x.itemsize)

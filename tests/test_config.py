@@ -25,7 +25,7 @@ def test_other_builds_see_the_version_of_the_package():
 @pytest.mark.skipif(not hasattr(os, "sysconf"), reason="the memory is known otherwise")
 @pytest.mark.parametrize(("memory", "overcommit"), [(2**28, "0"), (2**50, "1"), (2**50, "2")])
 def test_the_recycle_limit_follows_from_the_memory(memory, overcommit, run, monkeypatch):
-    """A sixteenth, at most 1 GiB; of a control group's limit, if that is lower. 0 if addresses count as memory."""
+    """A sixteenth of it, or of a lower limit of the control group; at most 1 GiB. 0 if addresses count as memory."""
     monkeypatch.delenv("TILECORE_RECYCLE_BYTES", raising=False)
     limit = run(sys.executable, "-P", "-c", f"""
 import importlib.util, os, sys
@@ -56,7 +56,7 @@ for name in ("max_bytes", "recycle_limit"):
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="read by CPUID, and elsewhere assumed")
 def test_the_last_cache_is_read(run):
-    """A wrong size is not seen otherwise: large results are only written more slowly."""
+    """No other test sees a wrong size: large results are only written more slowly."""
     files = Path("/sys/devices/system/cpu").glob("cpu*/cache/index3/size")  # of which some have more than others
     sizes = {int(file.read_text().strip().removesuffix("K")) << 10 for file in files}
     if shutil.which("getconf") and platform.libc_ver()[0] == "glibc":  # of an emulated processor too
@@ -66,7 +66,7 @@ def test_the_last_cache_is_read(run):
     kernels = tilecore.show_config(mode="dicts")["Kernels"]
     assert (last := kernels["last_cache"]) in sizes
     share = last // 12 if last > 240 << 20 else min(last // 2, 20 << 20)
-    assert kernels["bypassed_from"] in {share, 2 * share}  # the second by AMD's processors from Zen 5 on
+    assert kernels["bypassed_from"] in {share, 2 * share}  # the second for AMD's processors from Zen 5 on
 
 
 def test_config_printed(capsys, settings_stay, monkeypatch):

@@ -42,7 +42,7 @@ def test_ranks_and_types_of_each_level(level, oracle):
 
 
 def test_a_level_of_another_class_of_text():
-    """It is one level with the plain text, and its own words are in no later error."""
+    """It is the same level as the plain text, and later errors do not show its own text."""
     odd = type("Level", (str,), {"__format__": lambda *_: "odd"})
     x = np.ones((1, 1, 1, 1), np.float32)
     for level in (odd("5_3"), "5_3"):

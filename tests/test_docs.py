@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("settings_stay")]
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 CONTAINERS = ROOT / "docs/containers.md"
-# Which a page may import, and need not be installed.
+# Pages may import these, though they need not be installed.
 LIBRARIES = ("dask", "einops", "numba", "onnx", "openvino", "torch")
 
 # Sizes in config.h, and the files that tell readers about them.
@@ -35,7 +35,7 @@ SIZES = {
     "QUERY_BYTES": "tilecore/_core/resources/memory.pyx",
 }
 WORDS = {" << 10)": " {} KiB", " << 20)": " {} MiB"}
-# Times in config.h, in minutes: how these files mention one, and several. They mention no other, but README does.
+# Times in config.h: how the files of TIMED mention one minute, and several. Of these, only README mentions other times.
 TIMES = {
     "IDLE_MILLISECONDS": ("a minute after the last result", "{:g} minutes after the last result"),
     "PEAK_MILLISECONDS": ("the last minute's peak", "the last {:g} minutes' peak"),
@@ -170,7 +170,7 @@ def test_times_are_those_of_config_h(path):
 
 @pytest.mark.tree
 def test_every_option_and_function_is_explained():
-    """The command line on its two pages; functions in the reference; these and what plans have, in a test of types."""
+    """Options on two pages; functions in the reference; functions and the members of plans in a test of types."""
     text = "".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("files.md", "profile.md"))
     commands = parser()._actions[-1]
     options = {option for command in commands.choices.values() for option in command._option_string_actions}

@@ -14,7 +14,7 @@ from conftest import PRELUDE
 
 DOWNSTREAM = Path(__file__).parent / "downstream"
 PAGE = Path(__file__).parent.parent / "docs" / "c-api.md"
-HASTY = {"CFLAGS": "-O0"}  # where it matters that it is built, and not how well
+HASTY = {"CFLAGS": "-O0"}  # where it matters that it builds, not how fast it runs
 pytestmark = [pytest.mark.package, pytest.mark.tree]
 
 
@@ -128,7 +128,6 @@ USE_TWICE = 'import twice; assert twice.twice(b"ab") == b"abab" and twice.twice(
 
 
 def test_modules_of_the_docs_build(environment):
-    """A package in Cython and one in C."""
     files = pages_files()
     names = "pyproject.toml rows.pyx setup.py twice.c setup.py CMakeLists.txt meson.build grow.cpp in_ctypes.py"
     assert [name for name, _ in files] == names.split()
@@ -186,7 +185,6 @@ def test_cmake_meson_and_pybind11_build_as_the_docs_say(environment):
 
 @pytest.mark.parametrize("which", ["MAJOR", "MINOR"])
 def test_another_abi_version_fails_at_import(environment, which):
-    """A module that was built with the header of another version."""
     installed = Path(environment.run("import tilecore; print(tilecore.get_include())").strip())
     include = environment.folder / f"include-{which}"
     shutil.copytree(installed, include)

@@ -1,4 +1,4 @@
-"""Every way to tile, into a new array and into any `out`: the bytes of index arithmetic, and none beside them."""
+"""Every way to tile, into a new array and into any `out`, writes the bytes of index arithmetic, and no others."""
 
 import math
 import sys
@@ -46,17 +46,17 @@ def refers(x):
 
 
 def as_void(x):
-    """As items without fields: of those with fields, NumPy picks no padding."""
+    """As items without fields: where items have fields, NumPy's indexing copies no padding."""
     return x if refers(x) else x.view(f"V{x.itemsize}")
 
 
 def picked_from(x):
-    """The same where items are picked by index: NumPy 2.0.0 does that wrongly with strings."""
+    """As items that NumPy's indexing copies rightly: NumPy 2.0.0 fails with strings of variable length."""
     return np.array(x.tolist(), object).reshape(x.shape) if x.dtype.kind == "T" else as_void(x)
 
 
 def contents(x):
-    """What is compared: all bytes, NaNs and padding included; of references, what they refer to."""
+    """What is compared: all bytes, those of NaNs and padding too; instead of references, what they refer to."""
     if not refers(x):
         return as_void(x).tobytes()
     return [contents(x[name]) for name in x.dtype.names] if x.dtype.names else x.tolist()
@@ -123,13 +123,13 @@ def inputs(draw):
 
 
 def assume_few(shape):
-    """Also with a margin around an empty axis."""
+    """Assume few items, with a margin around empty axes too."""
     assume(math.prod(n or 1 for n in shape) <= MOST)
 
 
 @st.composite
 def repeats(draw, rank):
-    """The arguments that ask for them, and the count of each axis."""
+    """The arguments that ask for repeats, and the count of each axis."""
     if not rank or draw(st.booleans()):
         reps = tuple(draw(st.lists(COUNTS, max_size=6)))
         return {"reps": reps}, reps
@@ -145,8 +145,8 @@ def bounds(draw, shape):
     return start, tuple(draw(st.integers(lo, n)) for lo, n in zip(start, shape, strict=True))
 
 
-# Each way, of the input, the arguments that ask for repeats, and a function that tiles by index
-# arithmetic: what is wanted, and a call that takes `out` and `threads`.
+# Each way takes the input, the arguments that ask for repeats, and a function that tiles by index arithmetic. It
+# returns what is wanted, and a call that takes `out` and `threads`.
 
 
 def whole(draw, x, asked, tiled):
@@ -208,7 +208,7 @@ def repeats_of_axes(asked, rank):
 
 
 def dialect(draw, x, asked, tiled):
-    """One that takes these items and sizes; if a dialect's version refuses them, so does its `tile`."""
+    """A dialect that takes these items and sizes. If the version of a dialect refuses them, so does its `tile`."""
     counts, takes = repeats_of_axes(asked, x.ndim), []
     for module in DIALECTS:
         padded = x[(*(None,) * (len(counts) - x.ndim), ...)], counts

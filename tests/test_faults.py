@@ -1,6 +1,6 @@
-"""Where the system says no: a MemoryError that tells what was asked for, or a slower right answer.
+"""Where the system refuses: a MemoryError that tells what was asked for, or a right answer that takes longer.
 
-In programs of their own, faults.c stands in front of the C library's functions, and makes the n-th call of one fail.
+In programs of their own, faults.c interposes functions of the C library, and makes the n-th call of one fail.
 """
 
 import platform
@@ -13,8 +13,7 @@ import pytest
 pytestmark = [
     pytest.mark.compiler,
     pytest.mark.skipif(
-        sys.platform != "linux" or platform.libc_ver()[0] != "glibc",
-        reason="faults.c stands in front of glibc's functions",
+        sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="faults.c interposes glibc's functions"
     ),
 ]
 
@@ -179,7 +178,7 @@ assert mapped(y) and np.array_equal(y, want)
 
 
 def test_idle_memory_follows_use(faulty):
-    """Idle are at most 64 MiB more than were alive at once in the last minute, counted by half minutes."""
+    """Idle memory is at most the last minute's peak plus 64 MiB; the minute is counted by halves."""
     faulty("""
 tilecore.set_recycle_limit(2**30)
 faults.faults_wait(0)                   # now the clock stands still
@@ -202,7 +201,7 @@ assert (last == 1).all()
 
 
 def test_no_thread_to_release_memory(faulty):
-    """Then a later result does."""
+    """Then a later result releases it."""
     faulty("""
 tilecore.set_recycle_limit(2**30)
 faults.faults_arm(b"pthread_create", 1, 0, True)
@@ -277,7 +276,7 @@ assert [jobs(threads) for threads in (1, 2, 3, 2)] == [0, 1, 1, 1]
 
 @with_the_gil
 def test_the_interpreters_own_allocations_for_errors(faulty):
-    """A MemoryError or the error itself; by compiled code, for Python 3.11's own may lose an error, and then crash."""
+    """A MemoryError or the error itself. Only of compiled code: Python 3.11's own may lose an error, and then crash."""
     pytest.importorskip("_testcapi")
     faulty("""
 from functools import partial

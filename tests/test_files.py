@@ -40,7 +40,7 @@ def test_regions_are_the_file_in_order(shape, itemsize, limit):
         assert 0 < part.size * itemsize <= limit
         parts.append(part.ravel())
     assert (np.concatenate(parts) == whole.ravel()).all()
-    # No more of them than need be: two neighbours never fit together, but for the ends of rows.
+    # No more regions than needed: two neighbours never fit into one, except at the ends of rows.
     assert len(parts) <= 2 * -(-whole.size * itemsize // limit) * 2
 
 
@@ -63,7 +63,7 @@ def test_as_numpy_writes_it(dtype, order, tmp_path, monkeypatch, oracle):
     for repeats in [(3, 2, 2), (2, 1, 1, 1, 3), 5]:
         sizes = tile_file(tmp_path / "in.npy", tmp_path / "out.npy", repeats)
         assert len(sizes) > 1 and max(sizes) <= max(100, x.itemsize)
-        # As raw bytes, for NumPy's own indexing leaves the padding of structures behind.
+        # As raw bytes, because NumPy's own indexing does not copy the padding of structures.
         want = np.asarray(oracle(x.view(f"V{x.itemsize}"), repeats), order=order).view(x.dtype)
         np.save(tmp_path / "want.npy", want)
         assert sum(sizes) == want.nbytes
@@ -78,11 +78,11 @@ def test_results_of_few_bytes_or_none(shape, repeats, dtype, tmp_path, oracle):
     x = np.ndarray(shape, dtype, bytes(range(64)))
     np.save(tmp_path / "in.npy", x)
     sizes, want = tile_file(tmp_path / "in.npy", tmp_path / "out.npy", repeats), oracle(x, repeats)
-    want = want if x.itemsize else np.zeros_like(want)  # of items of no bytes, NumPy shows old memory
+    want = want if x.itemsize else np.zeros_like(want)  # NumPy shows old memory if items have no bytes
     got = np.load(tmp_path / "out.npy")
     assert (got.dtype, got.shape, got.tolist()) == (tilecore.tile(x, repeats).dtype, want.shape, want.tolist())
     assert sizes == [got.nbytes] * (got.nbytes > 0)
-    assert tilecore.TilePlan(x.shape, repeats, x.dtype).nbytes == got.nbytes  # of strings too, which have one character
+    assert tilecore.TilePlan(x.shape, repeats, x.dtype).nbytes == got.nbytes  # strings too, of one character
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -162,9 +162,6 @@ def test_a_dialect_that_lacks_the_type(tmp_path):
     planner = partial(commands.make_plan, arguments, commands.version_of(arguments))
     with pytest.raises(TypeError, match="input is of type datetime64"):
         files.tile_file(str(tmp_path / "in.npy"), str(tmp_path / "out.npy"), planner, nullcontext)
-
-
-# ---------------------------------------------------------------- the file of the result
 
 
 @posix

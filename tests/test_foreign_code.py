@@ -25,9 +25,6 @@ Own, OwnType = type("Own", (Exception,), {}), type("OwnType", (TypeError,), {})
 DIALECTS = [(module.DIALECT.version(), module.tile) for module in map(partial(getattr, tilecore), tilecore._DIALECTS)]
 
 
-# ---------------------------------------------------------------- what stands for an array
-
-
 class HasArray:
     def __init__(self, x):
         self.x = x
@@ -90,7 +87,7 @@ def test_objects_with_array_protocols(kind, oracle):
 
 
 def at_null(x):
-    """Libraries give no address of no bytes. NumPy reads that from 2.4 on."""
+    """For an array of no bytes, libraries give no address. NumPy reads that from 2.4 on."""
     thing = HasInterface(x)
     thing.__array_interface__ = x.__array_interface__ | {"data": (0, True)}
     return thing
@@ -128,7 +125,7 @@ def test_what_numpy_makes_arrays_of(x, oracle):
 
 @pytest.mark.parametrize("base", [object, list])
 def test_what_gives_a_subclass(base, tmp_path):
-    """A mask is never lost: the result is that of numpy.tile, or an error. Of a list too, its own class decides."""
+    """A mask is never lost: the result is that of numpy.tile, or an error. A list's own class decides too."""
     own = type("Own", (base,), {"__array__": HasArray.__array__})()
     own.x = np.ma.array([[1, 2]], mask=[[1, 0]])
     assert tilecore.tile(own, 2).mask.tolist() == [[True, False] * 2]
@@ -140,9 +137,6 @@ def test_what_gives_a_subclass(base, tmp_path):
     assert type(tilecore.tile(own, 2)) is type(tilecore.TilePlan((2, 3), 2, "i4").tile(own)) is np.ndarray
     own.x = np.rec.array([(1, 2.0)])
     assert type(tilecore.tile(own, 2)) is np.recarray
-
-
-# ---------------------------------------------------------------- objects that raise
 
 
 def fail(error):
@@ -184,7 +178,7 @@ def test_integers_that_raise(function, argument, error):
 
 @pytest.mark.parametrize(("function", "argument"), INTEGERS)
 def test_errors_show_no_text_of_python_code(function, argument):
-    """It may raise, as that of a Fraction with thousands of digits, or take long."""
+    """Such a text may raise, as that of a Fraction with thousands of digits does, or take long."""
     for thing in (bad := raising("__repr__", Own), [bad]):
         with pytest.raises(TypeError, match=f"^{function.begin.partition('-')[0]}"):
             function(function.good() | {argument: thing})
@@ -242,8 +236,6 @@ def test_arrays_on_other_devices_or_beyond_memory():
     with pytest.raises(MemoryError, match="^Unable to allocate"):
         tilecore.tile(large, 2)
 
-
-# ---------------------------------------------------------------- arrays that change
 
 CHANGES = {
     "shape": lambda a: setattr(a, "shape", (a.size,)),
@@ -332,7 +324,7 @@ def test_out_that_changes_while_arguments_are_read(change):
 
 def test_arrays_that_change_while_memory_is_sought(while_threads_are_asked, ways):
     """Garbage collection and signal handlers may run meanwhile; the code that is run here stands for them."""
-    x, out = np.arange(2**21, dtype="i4"), np.empty(2**22, "i4")  # so much may be written by several threads
+    x, out = np.arange(2**21, dtype="i4"), np.empty(2**22, "i4")  # large enough for several threads
     text = "changed its shape|must have shape"
     for changing, not_of, words in ((x, "stack", text), (out, "batch", "out must have shape")):
         while_threads_are_asked(lambda array=changing: setattr(array, "shape", (2, -1)))
@@ -350,7 +342,7 @@ def test_arrays_that_change_while_memory_is_sought(while_threads_are_asked, ways
 
 @pytest.mark.whole_process
 def test_overlaps_are_found_without_python_code():
-    """A signal handler could raise in NumPy's, between looking where the arrays lie and writing."""
+    """In NumPy's Python code a signal handler could raise, after the arrays were located and before the write."""
     room, called = np.arange(40, dtype="u1"), set()
     x, out = (np.lib.stride_tricks.as_strided(room[at:], (3, 2), (6, 10)) for at in (0, 1))  # too near to be told apart
     want = x.copy()
@@ -361,8 +353,6 @@ def test_overlaps_are_found_without_python_code():
         sys.setprofile(None)
     assert (out == want).all() and "shares_memory" not in called
 
-
-# ---------------------------------------------------------------- objects that die
 
 NEW, OTHER = object(), object()
 

@@ -60,7 +60,7 @@ for name in modules():
 @pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="NumPy refuses since 2.4")
 @pytest.mark.parametrize("before", ["numpy", "tilecore"])
 def test_an_interpreter_that_numpy_refuses(before, run, tmp_path):
-    """The import fails there, for NumPy has been imported here; and so it must not begin before NumPy's."""
+    """The import fails there, because NumPy was imported here. So tilecore's must not begin before NumPy's."""
     code = f"""
 import {before}, sys
 if sys.version_info >= (3, 13):
@@ -124,7 +124,7 @@ assert not numpy.tile(x, 2).flags.owndata
 
 @pytest.mark.parametrize("wrapper", ["wraps(numpys)(lambda *given: numpys(*given))", "Mock(side_effect=numpys)"])
 def test_numpys_function_is_found_behind_another(wrapper, run, tmp_path):
-    """That a program had put there before it imported tilecore."""
+    """A program had put the other one there before it imported tilecore."""
     code = f"""
 import numpy
 from functools import wraps

@@ -37,7 +37,7 @@ STRICT = ["-Wundef", "-Wconversion"]  # for packages that compile with them
 
 
 def processor_has(name):
-    """Asked of the operating system, not of the kernels; None where it does not tell."""
+    """Whether the operating system lists what the set needs; None if it does not tell."""
     try:
         flags = Path("/proc/cpuinfo").read_text().split()
     except OSError:
@@ -128,7 +128,7 @@ def test_many_rows_between_guard_pages(build):
 
 @pytest.mark.parametrize(("how", "fault"), [("astray", "a forbidden access"), ("unasked", "called wrongly")])
 def test_a_crash_tells_its_case(program, how, fault):
-    """And what the kernel needs, where it was called wrongly."""
+    """It also tells what the kernel needs, if the call was wrong."""
     done = subprocess.run([program, "scalar", how], capture_output=True, text=True)
     assert done.returncode in (-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT)
     assert re.fullmatch(rf"scalar \w+: row \d+, repeats \d+, rows \d+: {fault}", done.stdout.splitlines()[-1])
@@ -189,7 +189,7 @@ def test_pages_of_addresses_and_files(tmp_path, options, there, compile_c, run):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux recycles")
 def test_a_use_after_free_is_seen(tmp_path, compiler, compile_c):
-    """By AddressSanitizer, which pages.h asks the compiler for; and use before it, twice, is none."""
+    """AddressSanitizer does, because pages.h tells it what is free. It reports neither of the two uses before."""
     flags = ["-fsanitize=address", "-pthread", f"-I{CORE}", "-o", tmp_path / "arena"]
     (tmp_path / "asan.c").write_text("#include <sanitizer/asan_interface.h>\nint main(void) { return 0; }\n")
     if compiler and subprocess.run([compiler, *flags, tmp_path / "asan.c"], capture_output=True).returncode:

@@ -252,7 +252,7 @@ def test_a_full_temporary_folder(monkeypatch, capsys):
 @pytest.mark.skipif(os.name != "posix", reason="sh closes the streams")
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
 def test_without_the_standard_streams(closed, source, oracle):
-    """A daemon starts programs so. An error that nobody listens to is no output."""
+    """Daemons start programs this way. An error is not written to the output instead."""
 
     def ends(arguments):
         line = f'"$0" -m tilecore tile {arguments} --repeats 2 {closed}'
@@ -271,7 +271,7 @@ def test_progress_on_a_terminal(source):
     process = start("tile", "in.npy", "out.npy", *MEGABYTES, cwd=source.parent, stdout=theirs, stderr=theirs)
     os.close(theirs)
     shown = b""
-    with suppress(OSError):  # Linux' way to tell that nobody writes any more
+    with suppress(OSError):  # Linux reports so that nobody writes any more
         while more := os.read(ours, 10_000):
             shown += more
     os.close(ours)

@@ -113,7 +113,7 @@ def test_a_whole_output(src, dst):
 
 @every_layout
 def test_every_window(src, dst):
-    """It begins a repeat and more before 0 or after it, or near it, and is up to two repeats and an item long."""
+    """It begins near 0, or a repeat and more before or after it, and is up to two repeats and an item long."""
     for shape, padded in [((3,), (3,)), ((2, 3), (2, 3)), ((1, 2), (1, 2)), ((2,), (1, 2))]:
         starts, outputs = [[-d - 1, *range(-1, d), d + 1] for d in padded], [range(2 * d + 2) for d in padded]
         for start, output in itertools.product(itertools.product(*starts), itertools.product(*outputs)):

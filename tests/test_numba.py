@@ -24,7 +24,7 @@ with_threads = numba.njit(lambda a, reps, threads: tilecore.tile(a, reps, thread
 
 
 def check(oracle, a, reps):
-    counts = tuple(map(int, reps)) if isinstance(reps, tuple) else int(reps)  # of Python's: a narrow one wraps
+    counts = tuple(map(int, reps)) if isinstance(reps, tuple) else int(reps)  # Python's own: narrow integers wrap
     want, got = oracle(a, counts), numpys(a, reps)
     np.testing.assert_array_equal(got, want, strict=True)
     assert got.tobytes() == want.tobytes()

@@ -272,7 +272,7 @@ def test_pickles_and_copies_are_its_own():
 
 
 def test_compiled_code_may_keep_the_pointer():
-    """As it may give no names, by an empty tuple."""
+    """It may also pass an empty tuple of names."""
     names, pair = (), (ctypes.py_object * 2)(X, 2)
     find = ctypes.pythonapi.PyVectorcall_Function
     find.restype, find.argtypes = ctypes.c_void_p, [ctypes.py_object]

@@ -30,7 +30,7 @@ def test_types_of_one_version(monkeypatch):
             onnx.tile_1(np.ones((2, 3), dtype), 1, 0)
     x = np.ones((2, 3), extension("bfloat16"))
     assert onnx.tile_13(x, [2, 1]).shape == (4, 3)
-    with monkeypatch.context() as patch:  # by its number from then on, without Python
+    with monkeypatch.context() as patch:  # from the second call on it is known by its number, without Python code
         patch.setattr(version, "read_array", None)
         assert onnx.tile_13(x, [2, 1]).shape == (4, 3)
     with pytest.raises(TypeError, match=r"^ONNX Tile-6: input is of type bfloat16"):

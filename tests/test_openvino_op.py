@@ -27,7 +27,7 @@ def constant(values, dtype=np.int64):
 
 
 def model(shape, repeats, dtype=np.float32, *, length_type=np.int64):
-    """One input where repeats are values, two where they are a number of values, or its shape."""
+    """A model of one input, or of two if `repeats` is the number of repeats or their shape."""
     data = opset1.parameter(shape, dtype)
     if isinstance(repeats, (int, ov.PartialShape)):
         values = opset1.parameter([repeats] if isinstance(repeats, int) else repeats, np.dtype(length_type))
@@ -44,7 +44,7 @@ def run(model, *inputs):
 
 
 def evaluated(model, *inputs):
-    """By OpenVINO without a plugin, which would convert element types."""
+    """Run by OpenVINO itself: a plugin would convert element types."""
     kind = model.output(0).get_element_type()
     output = ov.Tensor(kind, ov.Shape([0]))
     assert model.evaluate([output], [ov.Tensor(x.copy()) for x in inputs])
@@ -213,7 +213,7 @@ EMPTY = [np.zeros(shape, "U3") for shape in [(), (1,), (0,), (2, 3), (2, 0)]]
 
 @pytest.mark.parametrize("x", [np.array([["a", "", "longer than sixteen bytes, é"]]), *EMPTY])
 def test_strings_also_without_a_byte(x):
-    """Where there is no byte, of OpenVINO's two properties one divides by 0, or shows memory of others."""
+    """If all are empty, one of OpenVINO's two properties divides by 0, or shows memory of others."""
     output = ov.Tensor(ov.Type.string, ov.Shape([0]))
     for repeats in ((2, 2), (0, 2)):
         want = np.tile(x, repeats)

@@ -216,7 +216,7 @@ def test_the_sdist_holds_all_sources(built):
     expected |= sources(tree, "tests") | sources(tree, "docs")
     assert expected - files == set()
     generated = {name for name in files if re.match(r"(tilecore|build)/.*\.(c|cpp|so|pyd)$", name)}
-    assert generated == sources(tree, "tilecore/_core/kernels", ".c")  # which are no such
+    assert generated == sources(tree, "tilecore/_core/kernels", ".c")  # these are not generated
 
 
 def test_the_wheel_holds_the_package_alone(built):

@@ -47,7 +47,7 @@ def choose(shape, strides, reps, itemsize, *, stream=False, src=0, dst=0):
     # The steps of each loop in a panel, of all x (bytes in the source, in the output)
     ((1000, 1000), (4, 4000), (2, 2), 4, False,
      "scratch: 1000 of 1000 x (4000, 4), 2 of 2 x (0, 4000), 64 of 1000 x (4, 8000), 2 of 2 x (0, 8000000); 16 panels"),
-    ((1024, 1024), (4, 4096), (2, 2), 4, False,  # rows that share sets of the cache
+    ((1024, 1024), (4, 4096), (2, 2), 4, False,  # rows that alias in the cache
      "scratch: 128 of 1024 x (4096, 4), 2 of 2 x (0, 4096), 128 of 1024 x (4, 8192), 2 of 2 x (0, 8388608); 64 panels"),
     ((9999, 9999), (4, 39996), (1, 2), 4, False,  # rows too long to be whole
      "scratch: 128 of 9999 x (39996, 4), 2 of 2 x (0, 39996), 128 of 9999 x (4, 79992); 6241 panels"),

@@ -35,7 +35,7 @@ KEPT = [
 
 @pytest.fixture
 def measured(monkeypatch):
-    monkeypatch.setattr(module, "BUDGET", 1e9)  # seconds: that a busy machine takes long is no matter here
+    monkeypatch.setattr(module, "BUDGET", 1e9)  # seconds, so that a busy machine makes pairs too
     monkeypatch.setattr(module, "overheads", [(0.0, 0.0)] * 2)
     profile = Profile()
     with profile.block():

@@ -48,7 +48,7 @@ def test_a_block_that_is_dropped_ends():
 
 
 def test_repeats_nested_deeply_are_not_looked_through(monkeypatch):
-    """Each level doubles their number."""
+    """Each level doubles the number of lists to look through."""
     reps, asked, is_plain = (1, 2), [], module.is_plain
     monkeypatch.setattr(module, "is_plain", lambda *given, **named: asked.append(given) or is_plain(*given, **named))
     for _ in range(10):
@@ -145,7 +145,7 @@ def test_signal_handlers_may_profile_and_raise(capfd):
         raise Stop
 
     before = signal.signal(signal.SIGALRM, handler)
-    gc.disable()  # an exception in another's callback of the collector would be lost
+    gc.disable()  # an exception in a callback of the collector would be lost
     try:
         for _ in range(30):
             with suppress(Stop), tilecore.profile():

@@ -32,7 +32,7 @@ def address(array):
 
 @pytest.fixture(autouse=True, scope="module")
 def collected():
-    """What earlier tests left in cycles is no memory that becomes idle meanwhile."""
+    """Collect first, so that no memory that earlier tests left in cycles becomes idle meanwhile."""
     gc.collect()
 
 

@@ -41,7 +41,7 @@ def interrupted(call, *arguments, **keywords):
 
 @pytest.fixture(autouse=True)
 def two_threads(settings_stay):
-    """More of them might be ready before the first check for signals."""
+    """More threads might end before the first check for signals."""
     tilecore.get_num_threads()  # reads files; a signal that arrives in the meantime ends a call before it begins
     tilecore.set_num_threads(2)
 
@@ -209,7 +209,7 @@ INTERRUPTED = {
 
 
 class OfBothKinds(TimeoutError, ValueError):
-    """All that a profile expects: it takes seconds, and so is run through once."""
+    """Both kinds of errors that a profile expects. A profile takes seconds, so one run tries both."""
 
 
 @pytest.mark.parametrize(
@@ -218,14 +218,14 @@ class OfBothKinds(TimeoutError, ValueError):
 )
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of files, closed without a `with`
 def test_what_a_handler_raises_at_any_moment(kind, name, raised_between):
-    """Between any two instructions of tilecore's Python code, and of the library's that it calls: it comes out."""
+    """It comes out between any two instructions of tilecore's Python code, and of the library code that it calls."""
     own = os.path.dirname(tilecore.__file__), reprlib.__file__, shutil.__file__
 
     def call():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "stderr", io.StringIO())
             patch.setattr(np, "tile", np.tile)
-            # What it leaves behind at the very end of a block, or where Python itself looks for no signal.
+            # New state each time: an error at a block's very end, or where Python handles no signal, may leave some.
             for state, new in (("active", []), ("lock", threading.RLock()), ("local", threading.local())):
                 patch.setattr(measure, state, new)
             INTERRUPTED[name]()

@@ -115,5 +115,5 @@ for name, functions in calls.items():
 
 
 def test_the_callers_code_that_calls_again(program):
-    """To Python's usual limit on a stack of 3 MiB, which is what NumPy's functions need, and a half."""
+    """It reaches Python's usual limit on a stack of 3 MiB, one and a half times what NumPy's functions need."""
     program(RECURSION)

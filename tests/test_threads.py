@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("settings_stay")]
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="not on this system")
 def test_the_default_is_every_processor_that_may_be_used():
-    """As it was found at the import: a later test has it found anew."""
+    """The number was found at the import; a later test has it found anew."""
     usable = min(len(os.sched_getaffinity(0)), machine.cpu_quota(), 8)
     assert tilecore.get_num_threads() == int(os.environ.get("TILECORE_NUM_THREADS") or usable)
 
@@ -127,7 +127,7 @@ def test_limits_of_control_groups_are_read(monkeypatch, groups, files, cpus, mem
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_a_call_opens_no_files(program):
-    """Other than by C, and so whatever a program has put in the place of `open`."""
+    """Only C opens any, so it does not matter what a program has put in the place of `open`."""
     program("""
 import builtins, io
 from tilecore._profile.process import processor_seconds

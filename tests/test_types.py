@@ -1,4 +1,4 @@
-"""The types that the package tells: strict, complete, and those of the modules as they are."""
+"""The package's types: strict, complete, and true of its modules."""
 
 import importlib.util
 import re
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.package, pytest.mark.tree]
 
 @pytest.fixture
 def check(run, tmp_path):
-    """Run Python so; it must succeed."""
+    """Run a module of Python; it must succeed."""
     return partial(run, sys.executable, "-m", cwd=tmp_path)
 
 

@@ -152,7 +152,7 @@ def test_all_workers_are_woken_in_a_child_too(workers):
 
 @pytest.mark.tree
 def test_calls_are_alone_after_losses(workers):
-    """How many calls in turn have workers, are alone, have workers, ...; see learn_threads.h."""
+    """How many calls in turn have workers, are serial, have workers, and so on: see learn_threads.h."""
     assert workers().splitlines() == [
         "gains 3 1 4 1 8 1 16 1 32 1 64 1 64 1",
         "busy 1 4 1 12 1 28 1 60 1 124 1 128 1 128 1",

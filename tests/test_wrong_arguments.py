@@ -153,9 +153,6 @@ def test_errors_run_no_code_to_show_arguments(held):
             tilecore.tile(1, **arguments)
 
 
-# ---------------------------------------------------------------- each rule, and the functions to which it applies
-
-
 def of_dialects(**traits):
     """Chooses functions of dialects that have these traits; `tiles`: that make an array; `text`: that take strings."""
     return lambda function: function.traits and traits.items() <= function.traits.items()

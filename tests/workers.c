@@ -4,9 +4,9 @@
  *                                       them in steps, as between checks for signals; meanwhile FORKS forks
  *     workers wait FORKS                each of three threads waits for the others in a job; FORKS 1: also in a child,
  *                                       of a process in which a thread waits for an end of workers
- *     workers                           which calls are alone after gains and losses
+ *     workers                           which calls are serial after gains and losses
  *
- * Prints what was done; the exit status is 0 where nothing was wrong. FORKS is 0 for ThreadSanitizer, which
+ * Prints what was done; the exit status is 0 if nothing was wrong. FORKS is 0 for ThreadSanitizer, which
  * cannot follow a child's threads, and on Windows, where this takes MinGW's threads for the callers.
  */
 #define _GNU_SOURCE
@@ -53,7 +53,7 @@ static void write_iterations(void *argument, ptrdiff_t first, ptrdiff_t last)
     for (ptrdiff_t k = first; k < last; k++) times[k]++;
 }
 
-/* 1 where each iteration of a job was written once, and nothing besides. */
+/* 1 if each iteration of a job was written once, and nothing else. */
 static int one_job(caller_state *caller)
 {
     const ptrdiff_t iterations = 1 + next_random(&caller->seed) % (MAX_ITERATIONS - 2);
@@ -89,8 +89,8 @@ static void fork_in_the_midst(ptrdiff_t jobs, ptrdiff_t wanted) { (void)jobs, (v
 #else
 static int counts_threads;
 
-/* The first to be registered, so the last before the fork: the callers, who stay until told, and this thread. Of links
- * the folder has two, and one more for each thread that the system counts. */
+/* Registered first, so called last before the fork. Left are the callers, who stay until told, and this thread. The
+ * folder has two links, and one more for each thread that the system counts. */
 static void look_before_fork(void)
 {
     struct stat folder;
@@ -155,7 +155,7 @@ static int run(int count, ptrdiff_t jobs, ptrdiff_t wanted_forks)
 
 static ptrdiff_t here, waits;
 
-/* Workers stay longer: their caller must not only spin until they leave. */
+/* Workers stay longer, so their caller must do more than spin until they leave. */
 static void meet(void *argument, ptrdiff_t first, ptrdiff_t last)
 {
     (void)argument, (void)last;
@@ -205,8 +205,8 @@ static int wait_for_others(int wanted_forks)
 
 /* ---------------------------------------------------------------- calls that learn */
 
-/* Calls whose paces are 1000 without workers, and these with workers; `waking` after a serial one, if that is not 0:
- * prints how many in turn have workers, are serial, ... */
+/* Calls with a pace of 1000 without workers, and these paces with workers; `waking`, if not 0, after a serial one.
+ * Prints how many in turn have workers, are serial, and so on. */
 static void learn(const char *name, int calls, double pace, double pace_of_each_50th, double beside, double waking)
 {
     tilecore_record record = {0, 0, 0, 0, 0, 0, 0};
@@ -234,11 +234,11 @@ int main(int argc, char **argv)
         return run(atoi(argv[2]), atol(argv[3]), atol(argv[4]));
     if (argc == 3 && !strcmp(argv[1], "wait")) return wait_for_others(atoi(argv[2])) != 0;
     if (argc != 1) return 2;
-    if (tilecore_find_record(0, 0, 0, PTRDIFF_MAX) != &tilecore_records[0][0][0][TILECORE_SIZES - 1]) return 3; /* its last */
-    learn("gains", 200, 550, 1300, 1000, 0);        /* seldom alone, and not after a single slow call */
+    if (tilecore_find_record(0, 0, 0, PTRDIFF_MAX) != &tilecore_records[0][0][0][TILECORE_SIZES - 1]) return 3;
+    learn("gains", 200, 550, 1300, 1000, 0);        /* seldom serial, and not after a single slow call */
     learn("busy", 500, 9000, 9000, 1000, 0);        /* single calls take nine times the time */
     learn("small losses", 90, 1050, 1050, 1000, 0); /* a little slower each time */
-    learn("bandwidth", 60, 1100, 1100, 1900, 0);    /* as the caller's part says, faster; slower than calls alone */
-    learn("waking", 200, 550, 550, 1000, 2000);     /* that workers wake late after each call alone says nothing */
+    learn("bandwidth", 60, 1100, 1100, 1900, 0);    /* faster by the caller's part, but slower than serial calls */
+    learn("waking", 200, 550, 550, 1000, 2000);     /* workers that wake late after a serial call are no loss */
     return 0;
 }

@@ -1,4 +1,4 @@
-"""The command `tilecore`, and `python -m tilecore`."""
+"""Starts the command line, as the command `tilecore` and as `python -m tilecore`."""
 
 import sys
 

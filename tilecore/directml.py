@@ -31,7 +31,7 @@ _FLOATS = make_types("float32 float16", str.upper)
 _TO_32 = make_types("float32 float16 int32 int16 int8 uint32 uint16 uint8", str.upper)
 _TO_64 = make_types("float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8", str.upper)
 
-# The ranks, and the data types in the specification's order, since each feature level.
+# From each of these feature levels on: the ranks, and the data types in the specification's order.
 _SINCE = {"1_0": (_ONLY_4, _FLOATS), "2_1": (_ONLY_4, _TO_32), "3_1": (_1_TO_8, _TO_32), "4_1": (_1_TO_8, _TO_64)}
 
 _NAMED = "1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 6_1 6_2 6_3 6_4"  # the levels that Microsoft has named
@@ -132,7 +132,7 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
         known = dims.match_repeats(shape, *dims.as_repeats_dims(repeats, None, low=1))
         if known is None:
             return None
-        # No size may be 0, so an unknown size is at least 1.
+        # No size is 0, so unknown ones are at least 1.
         _check(version, *(tuple(dim if isinstance(dim, int) else 1 for dim in part) for part in known))
         return dims.tile_dims(*known)
     except RequestError as error:
@@ -181,6 +181,6 @@ def _make_version(level: str) -> Version:
     return Version(name, types, ranks=ranks, min_repeat=1, max_elements=_UINT_MAX, check=_check)
 
 
-# Every level from 1_0 to 6_4, named or not. Each follows the highest row that is not above it. Interned, literals are
-# found without comparing characters.
+# Every level from 1_0 to 6_4, named or not; each follows the highest row of _SINCE that is not above it. The names are
+# interned, so that a literal is found without comparing characters.
 _VERSIONS = {level: _make_version(level) for level in (intern(f"{n // 10}_{n % 10}") for n in range(10, 65))}

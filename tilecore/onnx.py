@@ -216,14 +216,12 @@ def infer_shape(
     opset : int
         6 or more; `infer_shape_1` is for older ones.
     products : bool
-        Write products of symbols as new symbols such as "2*N" instead of None, as onnxruntime's
-        symbolic shape inference does.
+        Write products of symbols as "2*N" instead of None, as onnxruntime's symbolic shape inference does.
 
     Raises
     ------
     TypeError, ValueError
-        If `tile` raises it for every input of this shape. As in ONNX, only each axis is checked, not the number
-        of elements or bytes.
+        If `tile` raises it for every input of this shape. As in ONNX, elements and bytes are not counted.
 
     Source: ONNX Tile-6 and Tile-13, shape inference.
     """
@@ -284,9 +282,7 @@ def infer_shape_1(
         raise format_error(error, _TILE_1.name, **given) from error.__cause__
 
 
-# --- what the versions share ---------------------------------------------------------------------
-
-_Entry: TypeAlias = tuple[Version, Callable[..., Array]]  # with the version's function
+_Entry: TypeAlias = tuple[Version, Callable[..., Array]]  # a version and its function
 _SINCE: dict[int, _Entry] = {1: (_TILE_1, tile_1), 6: (_TILE_6, tile_6), 13: (_TILE_13, tile_13)}
 
 
@@ -316,9 +312,9 @@ DIALECT = Dialect(
 def _read_whole_number(argument: str, value: Any) -> int:
     """`tiles` or `axis`: an integer, or a float that is one, in a tensor of one element."""
     if isinstance(value, (list, tuple)):
-        items = tuple(value)  # another thread may change a list meanwhile
+        items = tuple(value)  # a copy, because another thread may change a list meanwhile
         value = items[0] if len(items) == 1 else items
-    if type(value) is int:  # of any size: beyond int64, the error is its range, not its type
+    if type(value) is int:  # of any size: beyond int64 the error is about its range, not its type
         return value
     tensor = read_array(value, argument)
     if tensor.dtype.kind not in "iuf":

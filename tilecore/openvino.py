@@ -22,8 +22,7 @@ from tilecore._dialects.version import Version
 __all__ = ["infer_shape", "tile", "tile_1"]
 __dir__ = __all__.copy
 
-# `Any` stands for OpenVINO's own shapes.
-ShapeLike: TypeAlias = Sequence[Dim | Range] | Any | None
+ShapeLike: TypeAlias = Sequence[Dim | Range] | Any | None  # `Any` stands for OpenVINO's own shapes
 
 
 @overload
@@ -81,7 +80,7 @@ def _check(_: Version, shape: Sequence[int], repeats: tuple[int, ...]) -> tuple[
 
 
 def _clamp(repeat: Any) -> Any:
-    """The repeat, or 0 for a negative one; for infer_shape also of a range, and of what is unknown."""
+    """The repeat, or 0 if it is negative. infer_shape also passes ranges and unknown repeats."""
     if isinstance(repeat, tuple):
         return dims.make_range(*map(_clamp, repeat))
     return max(repeat, 0) if isinstance(repeat, int) else repeat
@@ -105,9 +104,8 @@ def infer_shape(
     Parameters
     ----------
     data_shape : tuple of dimensions, or None
-        A dimension is an int, a str (a symbol), None if unknown, or (low, high). A `high` of None means no
-        limit. None for the whole shape means an unknown rank. OpenVINO's PartialShape, Shape and Dimension are
-        accepted here and below.
+        A dimension is an int, a str (a symbol), None if unknown, or (low, high); a `high` of None means no limit.
+        None as the shape means an unknown rank. OpenVINO's PartialShape, Shape and Dimension are accepted everywhere.
     repeats : sequence of dimensions, 1-D integer array, or None
         The repeats, as far as they are known.
     repeats_shape : tuple of one dimension, or None
@@ -131,7 +129,7 @@ def infer_shape(
         if shape is None or not isinstance(length, int):
             return None
         rank = max(len(shape), length)
-        # As in OpenVINO, without values no repeat is known, the 1s in front included. An empty axis stays empty.
+        # As in OpenVINO: without values no repeat is known, not even the 1s in front. An empty axis stays empty.
         counts: tuple[Any, ...] = (None,) * rank
         if entries is not None:
             counts = (1,) * (rank - length) + tuple(map(_clamp, entries))

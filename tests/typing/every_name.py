@@ -80,7 +80,7 @@ def masked(array: Masked) -> None:
     assert_type(tilecore.tile_region(array, None, -1, 1), Masked)
 
 
-def untyped(plan: tilecore.TilePlan) -> None:  # as callers write it who do not care
+def untyped(plan: tilecore.TilePlan) -> None:  # as callers write it who use no type parameter
     assert_type(plan.tile(x), NDArray[Any])
 
 

@@ -1,7 +1,4 @@
-"""The commands: `tilecore tile`, `info`, `demo`, `run`, `profile`, and their arguments.
-
-Each command imports its own modules when it is run.
-"""
+"""The commands and their arguments, which main.py parses. A command imports its own modules when it is run."""
 
 import argparse
 import re
@@ -124,7 +121,7 @@ def tile(arguments: argparse.Namespace) -> None:
 
 
 def make_plan(arguments: argparse.Namespace, version: Version, array: NDArray[Any]) -> tilecore.TilePlan:
-    """The plan for the input. Errors name the options of the command line."""
+    """Plan the tiling of the input. Errors name the options of the command line."""
     names = {"repeats": "--repeats", "axis": "--axis"}
     typed = {option: ",".join(map(str, n)) for name, option in names.items() if (n := getattr(arguments, name))}
     try:
@@ -135,7 +132,7 @@ def make_plan(arguments: argparse.Namespace, version: Version, array: NDArray[An
 
 
 def version_of(arguments: argparse.Namespace) -> Version:
-    """The dialect's version, as its options choose it."""
+    """The version of the dialect that its options choose."""
     chosen = arguments.dialect
     given = {name: value for name in USERS if (value := getattr(arguments, name)) is not None}
     for name in given:
@@ -150,7 +147,7 @@ def flag(name: str) -> str:
 
 @contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[int], object]]:
-    """tqdm's bar on a terminal, if tqdm is installed."""
+    """Show tqdm's bar on a terminal, if tqdm is installed."""
     try:
         tqdm = import_module("tqdm").tqdm
     except ImportError:

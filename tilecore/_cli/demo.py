@@ -1,4 +1,4 @@
-"""`tilecore demo`: what tilecore does, on the machine at hand. Benchmarks are in the repository."""
+"""`tilecore demo`: shows what tilecore does, and times it on this machine. Benchmarks are in the repository."""
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ from tilecore._dialects.dialect import Dialect
 from tilecore._profile.process import clock, describe_others, processor_seconds
 from tilecore._units import with_unit
 
-# Timed in loops that do nothing else. For a batch, both are as fast as the memory.
+# Timed in loops that do nothing else. For a batch, both functions are as fast as the memory.
 TIMED: dict[str, tuple[tuple[int, ...], str, tuple[int, ...]]] = {
     "a few numbers": ((2, 3), "float32", (2, 2)),
     "gray to RGB": ((256, 256, 1), "uint8", (1, 1, 3)),
@@ -25,7 +25,7 @@ TIMED: dict[str, tuple[tuple[int, ...], str, tuple[int, ...]]] = {
     "a matrix, 8 by 8": ((512, 512), "float32", (8, 8)),
 }
 ROUNDS = 21
-CALLS = 100  # in a round, if a call takes microseconds
+CALLS = 100  # in a round, for results that take microseconds
 
 
 def demo(dialects: Mapping[str, Dialect]) -> None:
@@ -37,10 +37,8 @@ def demo(dialects: Mapping[str, Dialect]) -> None:
     for name, dialect in dialects.items():
         what, repeats = dialect.example
         show_example(f"{dialect.version().name}: {what}", f"tilecore.{name}.tile", x, repeats)
-    print(
-        "\nThe median time on a processor, and numpy.tile's relative to tilecore's. Each\nresult is verified first.\n"
-    )
-    print(f"{'result':>36} {'tilecore':>10} {'numpy.tile':>10}")
+    print("\nThe median time on a processor, and numpy.tile's relative to tilecore's. Each\nresult is verified first.")
+    print(f"\n{'result':>36} {'tilecore':>10} {'numpy.tile':>10}")
     before = processor_seconds()
     for title, (shape, dtype, reps) in TIMED.items():
         x = numpy.resize(numpy.arange(251), shape).astype(dtype)
@@ -64,7 +62,7 @@ def show_example(title: str, function: str, x: NDArray[Any], repeats: Sequence[i
 
 
 def verify(result: NDArray[Any], x: NDArray[Any], reps: tuple[int, ...]) -> None:
-    """Check every element by index arithmetic; `reps` has one entry for each axis."""
+    """Check every element by index arithmetic. `reps` has one entry for each axis."""
     index = numpy.ix_(*(numpy.arange(n * r) % n for n, r in zip(x.shape, reps, strict=True)))
     if result.dtype != x.dtype or not numpy.array_equal(result, x[index]):
         raise ValueError(f"wrong result for shape {x.shape}, repeats {reps}")
@@ -73,7 +71,7 @@ def verify(result: NDArray[Any], x: NDArray[Any], reps: tuple[int, ...]) -> None
 def show_times(title: str, nbytes: int, first: Callable[[], object], second: Callable[[], object]) -> None:
     calls = CALLS if nbytes < 2**18 else 1
     ours, theirs = [], []
-    for _ in range(ROUNDS):  # alternately: other processes slow down both
+    for _ in range(ROUNDS):  # in turn, so that other processes slow down both
         ours.append(timeit(first, timer=clock, number=calls) / calls)
         theirs.append(timeit(second, timer=clock, number=calls) / calls)
     a, b = median(ours), median(theirs)

@@ -1,4 +1,4 @@
-"""Tiles from file to file, in memory that does not depend on the size of either file.
+"""`tilecore tile`: `tile_file` tiles from file to file, in memory that does not depend on the size of either.
 
 The result is written from its first byte to its last, slab by slab. A slab is a region that is contiguous in the file
 and fits the buffer. Example: for a float32 result of shape (4, 1000, 1000), a buffer of 1 MiB holds 262 rows, so each
@@ -34,8 +34,8 @@ from tilecore._core.tileplan import TilePlan
 from tilecore._units import with_unit
 
 STANDARD_STREAM = "-"
-SLAB = 1 << 20  # bytes; still in the cache when they are written, larger slabs took longer
-RESIDENT = 32 << 20  # bytes of the input
+SLAB = 1 << 20  # bytes, still in the cache when they are written to the file: larger slabs took longer
+RESIDENT = 32 << 20  # bytes of the input that may be resident
 MAX_HEADER = 1 << 20  # characters, for structures of some 50 000 fields
 
 Planner: TypeAlias = Callable[[NDArray[Any]], TilePlan]  # makes the plan for an input, by a dialect's rules
@@ -56,7 +56,7 @@ def tile_file(source: str, target: str, planner: Planner, progress: Progress, fo
 
 
 def make_header(plan: TilePlan, is_fortran: bool, source: str) -> bytes:
-    """Of the lowest version of the format that holds it, as NumPy writes it."""
+    """The result's header, in the lowest version of the format that holds it, as NumPy writes it."""
     header = BytesIO()
     dtype = np.empty(0, plan.dtype).dtype  # strings of length 0 become strings of length 1
     fields = {"descr": npy.dtype_to_descr(dtype), "fortran_order": is_fortran, "shape": plan.output_shape}
@@ -78,7 +78,7 @@ def slabs(plan: TilePlan, array: NDArray[Any]) -> Iterator[memoryview]:
     dtype = np.empty(0, plan.dtype).dtype
     limit = max(SLAB, dtype.itemsize)
     buffer = np.zeros(limit, np.uint8)
-    resident = 0  # at most
+    resident = 0  # bytes, at most
     for start, stop in regions(plan.output_shape, dtype.itemsize, limit):
         extents = tuple(b - a for a, b in zip(start, stop, strict=True))
         out: NDArray[Any] = np.ndarray(extents, dtype, buffer)
@@ -92,18 +92,16 @@ def slabs(plan: TilePlan, array: NDArray[Any]) -> Iterator[memoryview]:
 
 
 def regions(shape: Sequence[int], itemsize: int, limit: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """(start, stop) of contiguous regions of at most `limit` bytes, in order, one at a time.
+    """(start, stop) of contiguous regions of at most `limit` >= `itemsize` bytes, in order; no extent is 0.
 
     >>> list(regions((2, 3, 4), itemsize=1, limit=8))           # doctest: +NORMALIZE_WHITESPACE
     [((0, 0, 0), (1, 2, 4)), ((0, 2, 0), (1, 3, 4)),
      ((1, 0, 0), (2, 2, 4)), ((1, 2, 0), (2, 3, 4))]
-
-    `limit` is `itemsize` or more, and no extent is 0.
     """
     if not shape:
         yield (), ()
         return
-    axis, row = 0, prod(shape[1:]) * itemsize  # bytes for each index of the axis
+    axis, row = 0, prod(shape[1:]) * itemsize  # `row`: bytes for each index of the axis
     while row > limit:
         axis += 1
         row //= shape[axis]
@@ -140,10 +138,10 @@ def map_array(path: str, name: str) -> NDArray[Any]:
     try:
         with np.errstate(over="ignore"), naming(name):  # NumPy multiplies a malformed header's shape
             return npy.open_memmap(path, "r", max_header_size=MAX_HEADER)
-    except OSError:  # for want of addresses, for instance
+    except OSError:  # too few addresses, for instance
         raise
     except Exception as error:  # NumPy and Python's parser raise errors of eight types about a malformed header
-        # NumPy's advice follows, for its own functions. The header may be in the text, and a MemoryError has none.
+        # The lines that follow are NumPy's advice on its own functions. The first may quote the header, or be empty.
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
         if reason.startswith("EOF"):
             reason = f"it ends after {os.path.getsize(path)} bytes, within its header"
@@ -154,10 +152,7 @@ def map_array(path: str, name: str) -> NDArray[Any]:
 
 @contextmanager
 def open_output(path: str, nbytes: int, force: bool) -> Iterator[int]:
-    """The descriptor of standard output, or of a hidden file in the same folder, which gets the name `path` at the end.
-
-    Only the mode of a replaced file is kept.
-    """
+    """The descriptor of standard output, or of a hidden file in the same folder, which is named `path` at the end."""
     if path == STANDARD_STREAM:
         if sys.stdout is None or sys.stdout.isatty():
             raise ValueError("standard output is closed or a terminal, expected a file or a pipe")
@@ -174,7 +169,7 @@ def open_output(path: str, nbytes: int, force: bool) -> Iterator[int]:
                 needed = f"needs {with_unit(nbytes, 'B')}, but its disk has {with_unit(disk.free, 'B')} free"
                 raise OSError(errno.ENOSPC, needed)
             with open(temporary, "xb", buffering=0) as file:
-                if replaces:  # without setuid and setgid, which were meant for the old content
+                if replaces:  # only its mode is kept, without setuid and setgid, which were for the old content
                     os.chmod(temporary, os.stat(path).st_mode & 0o777)
                 yield file.fileno()
                 os.fsync(file.fileno())
@@ -185,7 +180,7 @@ def open_output(path: str, nbytes: int, force: bool) -> Iterator[int]:
 
 
 def try_to_write(path: str) -> str:
-    """The absolute path. An error of writing there is raised now, and not after the program."""
+    """The absolute path. If it cannot be written, the error is raised now, not after the program."""
     with suppress(EOFError), open_output(path, 0, force=True):
         raise EOFError  # so nothing is written
     return path if path == STANDARD_STREAM else os.path.abspath(path)
@@ -193,7 +188,7 @@ def try_to_write(path: str) -> str:
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Errors name the file or folder that the user knows."""
+    """Make errors name the file or folder that the user knows."""
     try:
         yield
     except OSError as error:
@@ -201,7 +196,7 @@ def naming(path: str) -> Iterator[None]:
 
 
 def check_existing(path: str, force: bool) -> bool:
-    """Whether there is a file to replace. An error if it must stay."""
+    """Return whether there is a file to replace; raise an error if it must stay."""
     if not path:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if not os.path.lexists(path):
@@ -224,7 +219,7 @@ def publish(temporary: str, path: str, force: bool) -> None:
 
 
 def write_all(fd: int, data: memoryview) -> None:
-    """Unbuffered: no output is pending after an interrupt, and a full pipe blocks nothing."""
+    """Write all of it, unbuffered: after an interrupt no output is pending, which might wait for a full pipe."""
     while data:
         try:
             data = data[os.write(fd, data) :]

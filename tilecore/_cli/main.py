@@ -1,8 +1,8 @@
 """The command `tilecore`: how it starts, and how it ends.
 
 An error is one line on stderr, with exit code 2. A signal gives exit code 128 plus its number: Ctrl-C gives 130.
-`run` and `profile` start a program in the place of this one; then errors and signals are its own. For `run`, argparse
-and the modules of other commands are not imported: they take longer than many programs.
+`run` and `profile` start a program in the place of this one; then errors and signals are its own. `run` imports neither
+argparse nor the modules of other commands, because that takes longer than many programs.
 """
 
 import errno
@@ -57,7 +57,7 @@ def print_error(message: str, code: int) -> int:
 def one_line(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.strerror:  # else the text is tilecore's
-        # A disk that is full, without the name of a file: the text was printed.
+        # If the disk is full and the error names no file, the text was printed.
         name = "standard output" if error.filename is None and error.errno in FULL else error.filename
         text = error.strerror if name is None else f"{name or repr('')}: {error.strerror}"
     return text.strip() or type(error).__name__
@@ -76,7 +76,7 @@ def drop_unwritten(stream: TextIO | None) -> None:
 def interrupted_by_signals() -> Iterator[None]:
     """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does, so that temporary files are removed.
 
-    The first of these signals does. Others are ignored until the process ends: they would interrupt the removal.
+    Only the first signal does. Later ones are ignored until the process ends: they would interrupt the removal.
     """
     seen: list[int] = []
 
@@ -94,12 +94,12 @@ def interrupted_by_signals() -> Iterator[None]:
     try:
         yield
     finally:
-        for number in changed:  # Python itself ends a function's handling of signals before its end
+        for number in changed:  # before it ends, Python removes handlers that are functions, but SIG_IGN stays
             signal.signal(number, signal.SIG_IGN if seen else before[number])
 
 
 def without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """The arguments up to the name of a program, and the program's own, which argparse must not see.
+    """Split off the program's own arguments, which argparse must not see: those after its name.
 
     >>> without_program(["run", "-m", "pkg", "-x"]), without_program(["profile", "--json", "a", "b.py", "--", "c"])
     ((['run', '-m', 'pkg'], ['-x']), (['profile', '--json', 'a', 'b.py'], ['--', 'c']))

@@ -1,4 +1,4 @@
-"""`tilecore profile`, in the process of the program: its calls of `numpy.tile` are measured."""
+"""`tilecore profile`, in the program's process: site/sitecustomize.py calls `begin`, and Python's exit `report`."""
 
 import atexit
 import json
@@ -13,7 +13,7 @@ from tilecore._profile.process import print_text
 
 
 def begin(path: str) -> None:
-    """Called in the program's process before its first line. Child processes are not measured."""
+    """Begin to measure, before the program's first line. Child processes are not measured."""
     others = os.environ.pop("PYTHONPATH").partition(os.pathsep)[2]
     if others:
         os.environ["PYTHONPATH"] = others
@@ -24,11 +24,11 @@ def begin(path: str) -> None:
     except RuntimeError as error:
         print_text(f"tilecore: {error}", sys.stderr)
         os._exit(2)
-    atexit.register(report, measured, block, path)  # before the program's own functions, so it is called after them
+    atexit.register(report, measured, block, path)  # the first to be registered is called last
 
 
 def report(measured: Profile, block: ProfileBlock, path: str) -> None:
-    """Report at the program's very end. The program may have replaced sys.stdout and sys.stderr."""
+    """Report after all functions that run at exit. The program may have replaced sys.stdout and sys.stderr."""
     if not block.leave():  # a child process
         return
     measured.report(sys.__stderr__)

@@ -1,6 +1,6 @@
-"""`tilecore run`: Python starts the program, with `numpy.tile` replaced in it and in its child processes.
+"""`tilecore run` and `profile`: start a program, with the folder site/ first in PYTHONPATH.
 
-site/sitecustomize.py replaces it, in each Python that has its folder in PYTHONPATH.
+The sitecustomize.py in it replaces `numpy.tile`, in child processes too, or begins the profile.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import NoReturn
 from tilecore._profile.process import print_text
 
 SITE = os.path.join(os.path.dirname(__file__), "site")
-# Python's own options, each with a NUL after it: flags; W or X and a value; at the end, flags in the word of -m or -c.
+# Python's own options, each followed by a NUL: flags; W or X and a value; last, flags in the word of -m or -c.
 OPTIONS = r"(?:(?:-[^-cmWX\0]+|-[^-cmWX\0]*[WX]\0?[^\0]*|--check-hash-based-pycs\0[^\0]*)\0)*(?:-[^-cmWX\0]+(?=[cm]))?"
 
 
@@ -26,14 +26,14 @@ def run(option: str, name: str, arguments: Sequence[str]) -> NoReturn:
 
 
 def profile(option: str, name: str, arguments: Sequence[str], path: str) -> NoReturn:
-    """The table is also written to `path`, unless that is empty."""
+    """Start the program with a profile. Its table is also written to `path`, unless that is empty."""
     if why := refusal():
         raise ValueError(why)
     start(option, name, arguments, TILECORE_PROFILE=path)
 
 
 def refusal() -> str:
-    """Why a program cannot be started with tilecore, or an empty text."""
+    """Say why a program cannot be started with tilecore; an empty text if it can."""
     why = f"PYTHONPATH cannot name {SITE}, because of the {os.pathsep}" if os.pathsep in SITE else ""
     if sys.flags.ignore_environment or sys.flags.no_site:
         why = "Python's options -E, -I and -S exclude it"

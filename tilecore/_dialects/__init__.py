@@ -1,1 +1,1 @@
-"""What the dialects share: reading tensors and repeats, and dimensions that are only partly known."""
+"""What the dialects share: versions, reading tensors and repeats, and dimensions that are only partly known."""

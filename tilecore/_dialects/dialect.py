@@ -1,7 +1,4 @@
-"""How a dialect describes itself to the command line, the demo and the tests: as `DIALECT`, in its module.
-
-And the annotations of its functions. The element types of a specification: tensors.py.
-"""
+"""How a dialect's `DIALECT` describes it to the command line, the demo and tests; annotations of its functions."""
 
 from __future__ import annotations
 
@@ -42,5 +39,5 @@ class Dialect(NamedTuple):
 
     name: str
     version: Callable[..., Version]  # takes the options, by keyword; without them, the default version
-    example: tuple[str, list[int]]  # what is special about it, and repeats of a 2-D array that show it
+    example: tuple[str, list[int]]  # what is special about the dialect, and repeats of a 2-D array that show it
     options: Mapping[str, Option] = {}

@@ -1,11 +1,11 @@
 """Shape inference for every dialect: arithmetic on dimensions that are not all known.
 
-A dimension is a size, as far as it is known before there is data:
+A dimension is what is known of a size before there is data:
 
     6          exactly 6
     None       anything
     "N"        anything, but the same wherever "N" stands
-    (2, 5)     2 to 5; (2, None) is 2 or more. For OpenVINO only
+    (2, 5)     2 to 5; (2, None) is 2 or more; for OpenVINO only
 
 A shape is a tuple of dimensions, or None if even the rank is unknown. Tiling multiplies dimensions by repeats. Ranges
 multiply, [a, b] * [c, d] = [a*c, b*d], and a factor of 1 changes nothing, so symbols survive. Results are canonical:
@@ -63,7 +63,7 @@ def multiply(dim: Dim | Range, repeat: Dim | Range, products: bool = False) -> D
     >>> multiply("N", 2, products=True)
     '2*N'
 
-    A range beyond int64 has no upper limit, because the actual sizes may fit.
+    A range that ends beyond int64 has no upper limit, because the actual sizes may fit.
     """
     if repeat == 1:
         return dim
@@ -134,7 +134,7 @@ def tile_dims(dims: Dims, repeats: Dims, products: bool = False) -> Dims:
 
 
 def match_repeats(shape: Dims | None, length: Dim, counts: Dims | None) -> tuple[Dims, Dims] | None:
-    """Shape and repeats of a dialect with one repeat for each axis; None for an unknown rank.
+    """The dimensions of shape and repeats, in a dialect with one repeat for each axis; None for an unknown rank.
 
     >>> match_repeats(None, 2, None), match_repeats(("N",), None, None)
     (((None, None), (None, None)), (('N',), (None,)))
@@ -191,7 +191,7 @@ def as_plain_shape(value: Any, intervals: bool) -> Any:
 
 
 def as_shape(value: Any, argument: str, *, intervals: bool = False) -> Dims | None:
-    """The caller's shape as a tuple of dimensions; None: unknown rank.
+    """The caller's shape as a tuple of dimensions; None for an unknown rank.
 
     >>> as_shape([2, (1, None), "N"], "data_shape", intervals=True)
     (2, (1, None), 'N')

@@ -1,7 +1,7 @@
-"""From arrays, lists and NumPy integers to the tensors and 1-D integer repeats of a specification.
+"""Reads arrays, lists and NumPy integers as the tensors and 1-D integer repeats of a specification, for the dialects.
 
 Each dialect decides what is legal; the core does all arithmetic on sizes. Input that cannot be read raises a
-`RequestError`, from which the dialect's public function makes the error.
+`RequestError`, from which the dialect's public function makes the user's error.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def name_element_type(tensor: NDArray[Any]) -> str:
 
 
 def check_type(tensor: NDArray[Any], allowed: Types) -> None:
-    """Raise an error for other types."""
+    """Raise an error if the element type of `tensor` is not allowed."""
     if allowed is not EVERY_TYPE and (actual := name_element_type(tensor)) not in allowed.names:
         what = f"is of type {actual}, expected {', '.join(allowed.names.values())}"
         if actual == "object" and "str" in allowed.names:
@@ -75,7 +75,7 @@ def as_repeats(value: Any, allowed: Types = INTEGERS, count: int | None = None) 
     >>> as_repeats(np.array([2, 3]), INT64, count=2)
     (2, 3)
 
-    `allowed` holds the element types of arrays, `count` the length that the dialect demands, if any.
+    `allowed` holds the element types that an array may have; `count` is the length that the dialect demands, if any.
     """
     if isinstance(value, (list, tuple)):
         repeats = tuple(draw_integers(value, "repeats"))
@@ -101,7 +101,7 @@ def read_repeats_tensor(value: Any, allowed: Types) -> NDArray[Any]:
 
 
 def draw_items(items: Iterable[Any], argument: str) -> list[Any]:
-    """The items as a list. More than LARGEST_RANK are an error, so `items` may be endless."""
+    """The items as a list; an error for more than LARGEST_RANK, so `items` may be endless."""
     drawn = list(islice(items, LARGEST_RANK + 1))
     check_length(len(drawn), argument)
     return drawn

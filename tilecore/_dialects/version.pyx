@@ -1,5 +1,5 @@
 # cython: binding=False
-"""A version of a specification: what it demands, and the tiling by it."""
+"""`Version`: each dialect makes one for each version of its specification, and tiles by it."""
 
 cimport cython
 cimport numpy as cnp
@@ -23,22 +23,22 @@ cdef class Version:
     Parameters
     ----------
     name : str
-        In front of its errors.
+        The beginning of its error messages.
     types, count_types : Types
-        Of the input, and of an array of repeats.
+        The element types of the input, and of an array of repeats.
     ranks : range
-        Of the input.
+        The ranks that the input may have.
     any_length : bool
-        Whether there may be fewer or more repeats than axes; they are for the last axes, as in NumPy.
+        Whether there may be fewer or more repeats than axes; as in NumPy, they are for the last axes.
     min_repeat : int or None
-        A smaller one is an error; None: negative repeats go to `check`, which decides.
+        A smaller one is an error. None: `check` decides about negative repeats.
     max_elements : int, optional
-        Of the result, which may not be empty either.
+        The most elements that the result may have. With this limit, it may not be empty either.
     names : mapping
-        Its own names for the core's arguments, as `format_error` takes them.
+        The specification's names for the core's arguments, as `format_error` takes them.
     check : function, optional
-        (version, shape, repeats) -> the repeats that the core shall take; raises a RequestError for what the
-        specification does not allow. It is not called for plain arrays and repeats within all of the above.
+        (version, shape, repeats) -> the repeats for the core; raises a RequestError for what the specification
+        does not allow. It is not called for plain arrays and repeats that are within all of the above.
     """
     cdef readonly object name, types, count_types, ranks, min_repeat, max_elements, names
     cdef readonly bint any_length
@@ -67,7 +67,7 @@ cdef class Version:
             raise format_error(error, self.name, tensor, self.names, repeats=repeats) from error.__cause__
 
     cdef tile_within(self, input, repeats):
-        """The tiling, if the request is legal by its numbers, and is read without the caller's code; else None."""
+        """The tiling, if the numbers above allow the request and reading it runs no code of the caller; else None."""
         cdef Py_ssize_t counts[MAX_RANK]
         cdef int n
         if not (cnp.PyArray_CheckExact(input) and has_type(input, self.type_mask)

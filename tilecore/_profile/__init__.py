@@ -1,4 +1,4 @@
-"""`profile`, which measures the calls of `numpy.tile` in a block. What it needs is imported when it is called."""
+"""`tilecore.profile`, which measures the calls of `numpy.tile` in a block. It imports what it needs when called."""
 
 from tilecore._core.numpy_tile import ProfileBlock
 
@@ -14,10 +14,9 @@ def profile() -> ProfileBlock:
 
     The table lists each place that calls `numpy.tile`: NumPy's time, tilecore's, calls, size of the results, the most
     frequent input, and a hint. As data it is a dict, filled at the end of the block. The documentation's page "Your own
-    program" lists its keys, and explains how they are measured. ``tilecore profile script.py`` measures a whole
-    program.
+    program" lists its keys, and explains how they are measured. ``tilecore profile script.py`` measures a program.
 
-    It measures calls by any name, also one bound earlier, as by ``from numpy import tile``, but no child processes.
+    Calls by any name are measured, also by one bound earlier (``from numpy import tile``); child processes are not.
 
     Source: NumPy 2, `numpy.tile`.
     """

@@ -1,7 +1,7 @@
-"""Measures calls of `numpy.tile`, and how long tilecore's `tile` takes for them.
+"""Measures calls of `numpy.tile`, and how long tilecore's `tile` takes for them: what `tilecore.profile` does.
 
-Only some calls are made by both functions, because what follows such a pair takes longer. Times are net of the profile:
-`calibrate` measures what it adds to a call.
+Only some calls are made by both functions, as a pair, because what follows a pair takes longer. Times are net of the
+profile: `calibrate` measures what it adds to a call.
 """
 
 import os
@@ -34,19 +34,19 @@ from tilecore._profile.process import children_seconds, clock, describe_others, 
 from tilecore._profile.table import FEW, Row, make_table
 
 BUDGET, SHARE = 1.0, 0.1  # pairs may take BUDGET seconds, and SHARE of the time since the start
-FIRST, SAMPLED = 100, 1 / 64  # a place's first calls are all made by both functions; then this part of them
+FIRST, SAMPLED = 100, 1 / 64  # a place's first calls are all pairs; later, this part of them
 MAX_PAIRS = 10_000  # kept for one place and size
 PLAIN = {int, float, complex, bool, str, bytes}
-LARGE, MANY = 2**28, 100  # hints need these bytes of a result, calls with one input
-PLANNED = 2**14  # planning is a notable part of the time up to these bytes of a result
-BATCHED, BATCH = 2**17, 50e-6  # results of fewer bytes are timed in batches of BATCH seconds
+LARGE, MANY = 2**28, 100  # hints need at least these bytes of a result, or calls with one input
+PLANNED = 2**14  # for results of at most these bytes, planning is a notable part of the time
+BATCHED, BATCH = 2**17, 50e-6  # results of fewer than BATCHED bytes are timed in batches of BATCH seconds
 # A and reps; NumPy's seconds; tilecore's seconds, its result or None, and its error or "".
 Pair: TypeAlias = tuple[Any, Any, float, float, Any, str]
 Place: TypeAlias = tuple[str, int, str]  # file, line, function
 VIEW = "every repeated axis has length 1: if the result is only read, broadcasting or tile_view copies nothing"
 SHORT = "for arithmetic, keep the tiling: NumPy broadcasts slowly over so short a last axis"
-WIDE, NARROW = 2**10, 2**5  # bytes in NumPy's inner loop: from here on broadcasting is faster, and up to here tiling
-INPUTS = 1000  # counted at one place, at most
+WIDE, NARROW = 2**10, 2**5  # bytes in NumPy's inner loop: broadcasting is faster from WIDE on, tiling up to NARROW
+INPUTS = 1000  # at most so many different inputs are counted at one place
 
 
 class Site:
@@ -61,10 +61,9 @@ class Site:
         self.sizes: dict[int, list[tuple[float, float]]] = {}  # pairs of seconds, by the bits of the result's size
 
     def ratios(self) -> tuple[float, ...]:
-        """The lower quartile, median and upper quartile, over the pairs, of NumPy's time divided by tilecore's.
+        """The lower quartile, median and upper quartile of NumPy's time divided by tilecore's, over all pairs.
 
-        Results of about one size are compared with each other. Each size counts by its median time, so no single call
-        decides.
+        Results of about one size are compared. Each size counts by its median time, so no single call decides.
         """
         theirs, ours = 0.0, numpy.zeros(3)
         for pairs in filter(None, self.sizes.values()):
@@ -88,7 +87,7 @@ class Site:
         }
 
     def choose_hint(self, code: str, whole: float, pairs: int, high: float, ours: float | None) -> str:
-        """The first hint that holds: benchmarks/test_following.py measures what they advise."""
+        """The first hint that holds. benchmarks/test_following.py measures what the hints advise."""
         loses = pairs >= FEW and high < 0.95
         repeated = ours and ours > 0.01 * whole and max(self.inputs.values()) >= MANY
         hints = {
@@ -126,7 +125,7 @@ class Profile:
 
     def report(self, file: TextIO | None) -> None:
         """Fill `table`, and print it to `file`."""
-        # Several threads measure at once, and wait for each other: their sum may exceed the program's time.
+        # Threads that measure wait for each other, so the sum of their costs may exceed the program's time.
         whole = perf_counter() - self.started - (self.cost if len(self.threads) <= 1 else 0.0)
         rows = [site.row(*place, whole) for place, site in list(self.sites.items())]
         rows.sort(key=lambda row: -row["numpy_seconds"])
@@ -166,12 +165,12 @@ class Profile:
                 weakref.finalize(result if result.base is None else result.base, id, copy).atexit = False
 
 
-active: list[Profile] = []  # those that measure, the outermost first
+active: list[Profile] = []  # the profiles that measure, the outermost first
 lock, local = threading.RLock(), threading.local()  # a signal handler may measure in the midst of a measurement
 
 
 def forget() -> None:
-    """End without a table all that measure; child processes are not measured."""
+    """End all profiles without a table, in a forked child: child processes are not measured."""
     global lock
     active.clear()
     lock = threading.RLock()  # another thread of the parent may have held it
@@ -182,7 +181,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def measure_call(*args: Any, **kwargs: Any) -> Any:
-    """Called instead of `numpy.tile`. The innermost profile has the time for pairs, and all note them."""
+    """Called instead of `numpy.tile`. The innermost profile decides whether to make a pair, and all note it."""
     begin, profiles = perf_counter(), tuple(active)
     if not profiles or getattr(local, "inside", False):  # called by an array of another library, for instance
         return numpy_tile(*args, **kwargs)
@@ -232,10 +231,7 @@ def place_of_caller(frame: FrameType | None) -> Place:
 
 
 def measure_pair(args: Any, kwargs: Any, room: float, first: bool) -> tuple[Any, float, Pair]:
-    """numpy.tile's result, its elapsed seconds, and the pair; tilecore is `first`, or second.
-
-    `room` is how many seconds tilecore may take.
-    """
+    """numpy.tile's result, its seconds, and the pair. tilecore is `first` or second, and may take `room` seconds."""
     arguments = dict(zip(("A", "reps"), args, strict=False)) | kwargs
     A, reps = arguments.get("A"), arguments.get("reps")
     measured = estimate_seconds(A, reps) <= room
@@ -275,7 +271,7 @@ def calibrate(spent: float, calls: int) -> tuple[float, float]:
 
 
 def read_code(file: str, line: int) -> str:
-    """The line, and those after it until its parentheses are closed; "" if the file cannot be read."""
+    """The line, and the following ones until its parentheses are closed; "" if the file cannot be read."""
     code = ""
     for text in getlines(file)[max(line - 1, 0) : line + 9]:
         code += text
@@ -291,7 +287,7 @@ def is_cut(code: str) -> bool:
     (True, False)
     """
     before = ""
-    while code != before:  # without other parentheses
+    while code != before:  # remove all other parentheses, the innermost first
         before, code = code, re.sub(r"(?<!\btile)\([^()]*\)", "", code)
     return bool(re.match(r".*?\btile\([^()]*\)\[[^]]*(\w *:|(?<!:): *[-\w])", code))
 
@@ -310,7 +306,7 @@ def count_inner(shape: tuple[int, ...], result: tuple[int, ...]) -> int:
 
 
 def is_plain(value: Any, levels: int = 64) -> bool:
-    """Whether `value`, of so many levels of lists at most, may be read twice: that runs no other code."""
+    """Whether `value`, lists of at most `levels` levels, may be read twice, because reading it runs no other code."""
     if type(value) in (list, tuple):
         return levels > 0 and all(is_plain(item, levels - 1) for item in value)
     if type(value) is numpy.ndarray or isinstance(value, numpy.generic):
@@ -319,7 +315,7 @@ def is_plain(value: Any, levels: int = 64) -> bool:
 
 
 def estimate_seconds(A: Any, reps: Any) -> float:
-    """Roughly the seconds to make a result once more; infinite if it must not be made."""
+    """Roughly the seconds to make the result once more; infinite if it must not be made."""
     if not ((type(A) is numpy.ndarray or is_plain(A)) and is_plain(reps, levels=1)):
         return inf
     try:
@@ -342,7 +338,7 @@ def time_tilecore(A: Any, reps: Any) -> tuple[float, Any, str]:
 
 
 def time_batch(function: Callable[..., object], A: Any, reps: Any, seconds: float) -> float:
-    """The mean seconds of a call, after another one; `seconds` is a first measurement."""
+    """The mean seconds of a call, after one that is not timed; `seconds` is a first measurement."""
     calls = max(1, int(BATCH / max(seconds, 1e-7)))
     function(A, reps)
     start = clock()

@@ -1,4 +1,4 @@
-"""The processor time of child processes and of other processes; and text for standard error."""
+"""For profiles and the command line: the processor time of child processes and of others; text for standard error."""
 
 import os
 import sys
@@ -12,14 +12,14 @@ from tilecore._units import with_unit
 # Start methods of multiprocessing for which the system does not report the children's times to this process.
 UNTIMED = {"multiprocessing.popen_forkserver", "multiprocessing.popen_spawn_win32"}
 
-# A thread's processor time excludes other processes. On Windows it has steps of 16 ms.
+# A thread's processor time excludes other processes. On Windows it advances in steps of 16 ms.
 clock = perf_counter if os.name == "nt" else thread_time
 BUSY = 0.3  # other processes are mentioned if they had a larger part of the processors' time,
 LEAST_SECONDS = 0.5  # and that was at least this: the system counts in ticks of 10 ms
 
 
 def print_text(text: str, file: TextIO | None) -> None:
-    """Print it, or nothing if the file is closed or the disk is full."""
+    """Print the text, or nothing if the file is closed or the disk is full."""
     plain = text.encode("ascii", "backslashreplace").decode()  # for a stream that cannot encode the text
     for each in (text, plain):
         try:
@@ -35,10 +35,7 @@ def print_text(text: str, file: TextIO | None) -> None:
 
 
 def children_seconds(since: tuple[float, ...]) -> str:
-    """The processor time of child processes since an earlier `os.times()`, as text.
-
-    It is empty for less than a hundredth of this process' own time.
-    """
+    """The processor time of child processes since an earlier `os.times()`, as text; "" for less than 1 % of our own."""
     multiprocessing = sys.modules.get("multiprocessing")
     if UNTIMED & sys.modules.keys() or (multiprocessing and multiprocessing.active_children()):
         return "an unknown time"
@@ -47,7 +44,7 @@ def children_seconds(since: tuple[float, ...]) -> str:
 
 
 def processor_seconds() -> tuple[float, float]:
-    """The processor seconds of other processes, and the seconds of all processors; zeros if this is not Linux."""
+    """The processor seconds of other processes, and those of all processors, idle ones too; zeros except on Linux."""
     ticks = read_text("/proc/stat").partition("\n")[0].split()[1:9]
     if not ticks or not all(map(is_number, ticks)):
         return 0.0, 0.0

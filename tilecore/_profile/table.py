@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 from tilecore._units import with_unit
 
 Row: TypeAlias = dict[str, Any]
-FEW = 8  # measurements: fewer are rough
-ROWS = 20  # at most
-WIDTH = min(80, shutil.get_terminal_size((80, 1)).columns)  # once: it drops what signal handlers raise
+FEW = 8  # a ratio of fewer measurements is rough
+ROWS = 20  # the table has at most so many places
+WIDTH = min(80, shutil.get_terminal_size((80, 1)).columns)  # read once: it drops what signal handlers raise
 
 
 def make_table(totals: dict[str, float], rows: list[Row], threads: int, children: str, others: str) -> str:
-    """`children` is their time, and `others` a sentence about other processes."""
+    """The table as text. `children` is the time of child processes, `others` a sentence about other processes."""
     texts = summarize(totals, threads) if rows else ["tilecore profile: numpy.tile was not called in this process"]
     if children:
         texts.append(
@@ -54,7 +54,7 @@ def summarize(totals: dict[str, float], threads: int) -> list[str]:
 
 
 def describe(row: Row) -> tuple[str, ...]:
-    """The numbers of a place, where it is, its code, its most frequent input, and the hint."""
+    """The lines of a place: its numbers, where it is, its code, its most frequent input, and the hint."""
     seconds, inputs, (low, high) = row["tilecore_seconds"], [*row["inputs"]], row["range"]
     rough = 0 < row["measured"] < FEW or high > 1.5 * low
     after, ratio = (with_unit(seconds, "s"), f"{row['numpy_seconds'] / seconds:.2g}x") if seconds else ("", "")
@@ -67,7 +67,7 @@ def describe(row: Row) -> tuple[str, ...]:
 
 
 def name_place(file: str, line: int, function: str) -> str:
-    """A cell of a notebook as IPython's tracebacks name it. Other files are relative to their folder in `sys.path`."""
+    """The place as IPython's tracebacks name a cell of a notebook; files are relative to their folder in `sys.path`."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if cell := getattr(getattr(shell, "compile", None), "format_code_name", lambda file: None)(file):
         return f"{' '.join(cell)}, line {line} {function}"

@@ -5,7 +5,7 @@ Each module needs its library, so none is imported with the package: ``from tile
 
 from typing import NoReturn as _NoReturn
 
-import tilecore  # noqa: F401 - another thread may be importing the package
+import tilecore  # noqa: F401 - first: another thread may be importing the package
 
 
 def __getattr__(name: str) -> _NoReturn:

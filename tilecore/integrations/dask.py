@@ -3,10 +3,10 @@
 `dask.array.tile` joins copies of the input, each of at least one chunk: 10 000 for a pattern repeated 100
 times along two axes. Here each chunk of the result is a region of the tiling, by `tilecore.tile_region`:
 
-- By default, the chunks of an input of some MiB are its blocks themselves, as with `dask.array.tile`: no copies. Only
-  small blocks are joined.
-- An input of at most ``array.chunk-size`` bytes becomes one block. Every chunk, of any size, is a region
-  of that block's tiling; without a copy, if nothing repeats inside it.
+- By default, the blocks of an input of 8 MiB or more are the chunks, as with `dask.array.tile`, and nothing is copied.
+  Only small blocks are joined.
+- An input of at most ``array.chunk-size`` bytes becomes one block. Every chunk, of any size, is a region of that
+  block's tiling. It is a view if nothing repeats inside it.
 - With a larger input, no task reads more than the size of a chunk. If an axis is longer than the result's chunks, the
   input's blocks are joined or cut to that size, and each repeat of each piece is one chunk. Other axes stay whole and
   are tiled as above. Dask then cuts and joins the chunks to the requested sizes.
@@ -23,7 +23,7 @@ import numpy as np
 from dask import config
 from dask.array.core import normalize_chunks
 from dask.base import is_dask_collection
-from dask.layers import ArraySliceDep  # a chunk's slices; dask.array.from_array uses it too
+from dask.layers import ArraySliceDep  # the slices of a chunk; dask.array.from_array uses it too
 from dask.utils import parse_bytes
 from numpy.typing import ArrayLike, NDArray
 
@@ -31,7 +31,7 @@ import tilecore
 from tilecore._core.request.arguments import read_array
 from tilecore._core.request.errors import RequestError, format_error
 
-if TYPE_CHECKING:  # of the stub alone
+if TYPE_CHECKING:  # only the stub has it
     from tilecore._core.arrays import _Ints
 
 __all__ = ["tile"]
@@ -39,7 +39,7 @@ __dir__ = __all__.copy
 
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]
 
-MIN_BYTES = 2**23  # of an input whose blocks are the chunks; a task for less takes longer than to tile several
+MIN_BYTES = 2**23  # of an input whose blocks are the chunks: a task for less takes longer than tiling several blocks
 
 
 def tile(
@@ -102,7 +102,7 @@ def tile(
     wanted = choose_chunks(chunks, plan.output_shape, plan.dtype, None if small else blocks)
     if 0 in plan.output_shape:
         empty = da.empty(plan.output_shape, dtype=plan.dtype, chunks=wanted)
-        return empty.map_blocks(np.copy, dtype=plan.dtype)  # which can be written; the oldest Dask's own is read-only
+        return empty.map_blocks(np.copy, dtype=plan.dtype)  # writeable: the oldest Dask's own is read-only
     if isinstance(chunks, str) and chunks == "auto" and nbytes >= MIN_BYTES and not changes_in_joins(plan.dtype):
         size = min(limit, MIN_BYTES) if isinstance(array, da.Array) else limit
         sizes = choose_chunks("auto", array.shape, plan.dtype, blocks, size)
@@ -138,7 +138,7 @@ def check_input(x: Any) -> Any:
 def choose_chunks(
     chunks: Any, shape: tuple[int, ...], dtype: np.dtype[Any], blocks: Chunks | None, limit: int | None = None
 ) -> Chunks:
-    """The `chunks` of `shape` in numbers; "auto" follows the `blocks` of the input, if given."""
+    """The `chunks` of `shape` as sizes. "auto" follows the `blocks` of the input, if given."""
     previous = None
     if blocks is not None and max(map(len, blocks), default=0) > 1:
         previous = tuple(max(b) if len(b) > 1 else n for b, n in zip(blocks, shape, strict=True))
@@ -163,7 +163,7 @@ def choose_chunks(
 
 
 def changes_in_joins(dtype: np.dtype[Any]) -> bool:
-    """Whether Dask changes `dtype` when it joins blocks: the byte order to the machine's, structures to packed ones."""
+    """Whether Dask, when it joins blocks, changes the byte order of `dtype` to the machine's, or packs a structure."""
     return np.promote_types(dtype, dtype) != dtype
 
 
@@ -198,8 +198,8 @@ def tile_pieces(array: Any, pieces: Chunks, wanted: Chunks, plan: tilecore.TileP
     ndim, dtype = source.ndim, plan.dtype
     chunks = tuple(p if s else w for p, s, w in zip(source.chunks, split, wanted, strict=True))
     reps = tuple(None if s else r for s, r in zip(split, plan.reps, strict=True))
-    # An axis that is not split has an index of its own, so every chunk gets the whole axis. Dask treats that as a
-    # reduction and computes the source once. It would compute broadcast blocks again in each task.
+    # An axis that is not split has an index of its own, so every chunk gets the whole axis. To Dask this is a
+    # reduction, so it computes the source once; broadcast blocks it would compute again in each task.
     index = [axis if is_split else ndim + axis for axis, is_split in enumerate(split)]
     arguments = [ArraySliceDep(chunks), range(ndim), source, index, reps, None, dtype, None]  # each with its index
     options = {"align_arrays": False, "dtype": dtype, "meta": np.empty((0,) * ndim, dtype)}

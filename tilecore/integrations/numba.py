@@ -10,8 +10,8 @@ Numba calls `init` by the entry point `numba_extensions`, before it compiles or 
 array([[0, 1],
        [1, 0]])
 
-Compiled code calls C functions (SIGNATURES), without the GIL. It holds only their names. Each process looks up the
-addresses, so compiled functions may be cached.
+Compiled code calls the C functions in SIGNATURES, without the GIL. It holds only their names, and each process looks
+up the addresses, so compiled functions may be cached.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def tile(a, reps, out=None, axis=None, threads=None):
 
 
 def tile_of_numpy(A, reps):
-    tile(A, reps)  # raises typing errors here, not in a nested call
+    tile(A, reps)  # so that typing errors are raised here, not in a nested call
     return lambda A, reps: tilecore.tile(A, reps)
 
 
@@ -128,9 +128,6 @@ def output_shape(shape, reps):
         return result_shape(as_counts(shape, ndim, dims), as_counts(reps, count, ones), 1, room)
 
     return shape_of_tiling
-
-
-# ---------------------------------------------------------------- integers
 
 
 def count_of(integers, name):
@@ -158,7 +155,7 @@ def check_rank(rank):
 
 
 def as_counts(integers, least, ones):
-    """A tuple as long as `ones`, with 1s in front if there are fewer integers. For compiled code only."""
+    """A tuple as long as `ones`, with 1s in front if there are fewer integers; only compiled code calls this."""
     raise NotImplementedError
 
 
@@ -179,9 +176,6 @@ def compile_as_counts(integers, least, ones):
         return ones
 
     return as_tuple
-
-
-# ---------------------------------------------------------------- calls of C
 
 
 @intrinsic

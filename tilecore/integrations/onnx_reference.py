@@ -33,8 +33,7 @@ class Tile(OpRun):
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As the functions of `tilecore.onnx`. A node with a wrong number of inputs is a ValueError before anything
-        runs.
+        As the functions of `tilecore.onnx`. A wrong number of inputs is a ValueError before anything runs.
 
     Source: ONNX Tile-1, Tile-6 and Tile-13.
     """

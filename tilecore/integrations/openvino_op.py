@@ -3,9 +3,9 @@
 Use it if the built-in operation fails: the CPU plugin's Tile is wrong for some tilings with more or fewer repeats than
 axes, and refuses empty repeats. `openvino.Model.evaluate`, without a plugin, crashes on some empty data.
 
-The CPU plugin passes int64 and uint64 to every operation as int32, and float64 as float32; so repeats above 2**31 - 1
-count as 2**31 - 1, as for its own Tile, and `replace_tile` refuses constants of these. `openvino.Model.evaluate` keeps
-the element types.
+The CPU plugin passes int64 and uint64 to every operation as int32, and float64 as float32. So repeats above 2**31 - 1
+count as 2**31 - 1, as for its own Tile, and `replace_tile` refuses such constants. `openvino.Model.evaluate` keeps the
+element types.
 """
 
 from __future__ import annotations
@@ -60,9 +60,8 @@ class Tile(Op):
 
     Notes
     -----
-    OpenVINO's own calls turn these errors into its RuntimeError, with the same text.
-
-    OpenVINO allocates the result. `tilecore.set_max_bytes` limits only strings, which are copied.
+    OpenVINO's own calls turn these errors into its RuntimeError, with the same text. OpenVINO allocates the result, so
+    `tilecore.set_max_bytes` limits only strings, which are copied.
 
     A model's file stores this operation under the name "TilecoreTile". Call `core.add_extension(Tile)` before you
     read such a file.
@@ -70,8 +69,7 @@ class Tile(Op):
     Source: OpenVINO Tile-1.
     """
 
-    # Under the name "Tile" a plugin would run its own.
-    class_type_info = DiscreteTypeInfo("TilecoreTile", "extension")
+    class_type_info = DiscreteTypeInfo("TilecoreTile", "extension")  # under the name "Tile" a plugin would run its own
 
     def __init__(self, *inputs: Node | Output | ArrayLike) -> None:
         try:
@@ -103,8 +101,7 @@ class Tile(Op):
 
     def evaluate(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> bool:
         (target,), (data, repeats) = outputs, inputs
-        # NumPy cannot view strings in place: they are read and written as copies.
-        strings = data.element_type == Type.string
+        strings = data.element_type == Type.string  # NumPy cannot view these in place, so they are copied
         source = _read_strings(data) if strings else data.data
         try:
             counts = VERSION.read_counts(source, repeats.data)
@@ -121,7 +118,7 @@ class Tile(Op):
 
 
 def _read_strings(tensor: Tensor) -> NDArray[np.bytes_]:
-    """A copy. `bytes_data` fails if no string has a byte; `str_data` replaces bytes that are not UTF-8."""
+    """A copy of the strings. `bytes_data` fails if all are empty; `str_data` replaces bytes that are not UTF-8."""
     if tensor.size:
         array: NDArray[np.bytes_] = tensor.bytes_data
         if array.itemsize > 1 or (tensor.str_data != "").any():
@@ -150,7 +147,7 @@ def _as_node(value: Any, position: int) -> Node | Output:
 
 
 def _infer_shape(data: Output, repeats: Output) -> PartialShape:
-    """By the values of a Constant. For other repeats OpenVINO's own Tile infers the shape: it may know their bounds."""
+    """The shape by a Constant's values. For other repeats OpenVINO's Tile, which may know their bounds, infers it."""
     shape, node, entries = data.get_partial_shape(), repeats.get_node(), None
     if isinstance(node, Constant):
         entries = node.data

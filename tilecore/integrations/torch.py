@@ -35,7 +35,7 @@ __dir__ = __all__.copy
 
 # Other classes may override `tile`. The last two represent a Tensor while a program is traced.
 KINDS = {Tensor, torch.nn.Parameter, FakeTensor, FunctionalTensor}
-SMALL_BYTES = 2**15  # of a result with a gradient: computing that in Python costs more time than tilecore saves
+SMALL_BYTES = 2**15  # below, a gradient's code in Python takes more time than tilecore saves
 # NumPy lacks these types: their elements are copied as integers of the same size.
 _FLOAT8 = [getattr(torch, name) for name in dir(torch) if name.startswith("float8_")]
 INTEGERS = dict.fromkeys(_FLOAT8, torch.uint8) | {torch.bfloat16: torch.int16, torch.complex32: torch.int32}
@@ -117,7 +117,7 @@ def repeat(input: Tensor, *repeats: int | Sequence[int]) -> Tensor:
 
 
 def tiled(input: Tensor, dims: Any, torch_function: Callable[..., Tensor]) -> Tensor:
-    """The tiling, in one of the four ways; `torch_function` is PyTorch's own."""
+    """The tiling, in one of the four ways; `torch_function` is PyTorch's own function."""
     if dims is None:
         return torch_function(input, dims)  # its error says what is wrong
     counts = tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
@@ -153,14 +153,14 @@ def tile_memory(input: Tensor, dims: Any, torch_function: Callable[..., Tensor] 
     integer = INTEGERS.get(input.dtype)
     try:
         bits = input if integer is None else input.resolve_conj().resolve_neg().view(integer)
-        array = bits.numpy(force=True)  # of a tensor that requires a gradient too; conjugated if need be
+        array = bits.numpy(force=True)  # takes tensors that require a gradient, and conjugates if need be
     except (RuntimeError, TypeError, ValueError) as reason:  # sparse, quantized, nested, of more than 64 axes
         pass_on(reason)
         return torch_function(input, dims)
     if not bits.data_ptr():  # empty, or zeros without memory
         return torch_function(input, dims)
     limit = torch.get_num_threads()
-    threads = limit if limit < get_num_threads() else None  # the default, where two are slower, learns it
+    threads = limit if limit < get_num_threads() else None  # the default learns whether a second thread is slower
     try:
         result = torch.from_numpy(tile_plain(array, dims, threads=threads))
     except RequestError as error:
@@ -173,11 +173,8 @@ def tile_memory(input: Tensor, dims: Any, torch_function: Callable[..., Tensor] 
     return result if integer is None else result.view(input.dtype)
 
 
-# ---------------------------------------------------------------- with a gradient
-
-
 class Tiling(torch.autograd.Function):
-    """A tiling with a gradient. For little data it takes a third of the time of the operator."""
+    """A tiling with a gradient, without the operator: for little data, that would take three times as long."""
 
     @staticmethod
     def forward(ctx: Any, input: Tensor, dims: Sequence[int], torch_function: Callable[..., Tensor]) -> Tensor:
@@ -195,7 +192,7 @@ def set_up(ctx: Any, inputs: tuple[Tensor, Sequence[int]], output: Tensor | None
 
 def sum_repeats(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
     split: list[int] = []
-    axes = []  # of `split` that are repeats
+    axes = []  # those of `split` that are repeats
     for n, count in zip(*pad_to_one_rank(ctx.shape, ctx.dims), strict=True):
         if not isinstance(count, int) or count != 1:  # comparing a symbol would fix its value
             axes.append(len(split))
@@ -206,16 +203,13 @@ def sum_repeats(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
 
 
 def pad_to_one_rank(shape: Sequence[int], dims: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Shape and repeats, the shorter one with 1s in front."""
+    """Shape and repeats, with 1s in front of the shorter one."""
     more = len(dims) - len(shape)
     return [1] * more + list(shape), [1] * -more + list(dims)
 
 
-# ---------------------------------------------------------------- for modes, transforms and compilers
-
-
 @torch.library.custom_op("tilecore::tile", mutates_args=(), tags=(torch.Tag.flexible_layout,))
-def operator(input: Tensor, dims: Sequence[int]) -> Tensor:
+def operator(input: Tensor, dims: Sequence[int]) -> Tensor:  # for modes, transforms and compilers
     return tile_memory(input, dims) if input.is_cpu else torch.tile(input, dims)
 
 

@@ -1,7 +1,7 @@
-"""Each Python that `tilecore run` starts executes this at its start, and so do its child processes.
+"""The Python that `tilecore run` or `profile` starts executes this first. Under `run`, so do its child processes.
 
-This folder is first in their PYTHONPATH. Once such a Python has imported NumPy, it imports tilecore, and `numpy.tile`
-is replaced. Until then nothing else is imported. A child without tilecore stays as it is, Python 2 too.
+This folder is first in their PYTHONPATH. `profile` begins at once. Under `run`, a Python that has imported NumPy then
+imports tilecore, and `numpy.tile` is replaced. A child that lacks tilecore stays as it is, even Python 2.
 """
 
 # mypy: ignore-errors
@@ -14,7 +14,7 @@ is_program = os.environ.pop("TILECORE_RUN", None) is not None  # not one of its 
 
 
 class AfterImports:
-    """A finder of modules. It finds them by the others, and adds a step to the imports of NumPy and tilecore."""
+    """A finder of modules: the other finders find them, and it adds a step to the imports of NumPy and tilecore."""
 
     def find_spec(self, name, path=None, target=None):
         if name not in ("numpy", "tilecore"):
@@ -60,7 +60,7 @@ def replace(tilecore):
 
 
 def refuse(error):
-    """Tell why. What a signal handler raised is raised again: its traceback ends in code of the program."""
+    """Print why. What a signal handler raised is raised again: its traceback ends in code of the program."""
     last = error.__traceback__
     while last.tb_next:
         last = last.tb_next

@@ -74,7 +74,6 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
  * lines before it overwrites them. For smaller blocks `copy` is faster. */
 #define TILECORE_MOVE_BYTES 8192
 
-
 #if defined(_MSC_VER) && !defined(__clang__)
 #define TILECORE_COMPILER "MSVC"
 #define TILECORE_INLINE static __forceinline
