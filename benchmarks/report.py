@@ -192,7 +192,8 @@ Of {len(contests(run))} comparisons with {", ".join(PEERS)}, tilecore is clearly
          bounds_table(run, "warm")],
         ["Small results", """\
 Of 86,666 calls with results of up to 64 KiB, recorded in 20 projects, nine in ten made results of up to 1 KB. Their
-limit is the creation of the result, with nothing written, by one call of a compiled function (`creation.c`).""", small_table(run), summary_table(run, "small")],
+limit is the creation of the result, with nothing written, by one call of a compiled function (`creation.c`).
+""", small_table(run), summary_table(run, "small")],
         ["The limit", pictures.get("limits"), """\
 Speed relative to the fastest of several plain loops in C that write the same bytes: by one thread, and by the default,
 which is compared with loops by one thread and by two. "Cold": the source is removed from the caches before each call.
