@@ -19,8 +19,11 @@ from workloads import Workload, verify
 import tilecore
 
 MIB = 2**20
-WITHOUT = {"get": ["tilecore in parts"], "write": ["tilecore in parts", "tilecore view"]}  # by kind
-CASE_SECONDS = dict.fromkeys(("get", "read", "write", "memory"), 1)
+WITHOUT = {  # by kind
+    **{"get": ["tilecore in parts"], "write": ["tilecore in parts", "tilecore view"]},
+    "peak": ["tilecore"],  # the memory that it reuses is counted as the process' before
+}
+CASE_SECONDS = dict.fromkeys(("get", "read", "write", "memory", "peak"), 1)
 
 
 def in_parts(x, reps):
@@ -61,20 +64,24 @@ def footprint():
 class Step:
     """One of what is done with a result; each time with a new one."""
 
-    def __init__(self, kind, call, drop):
-        self.kind, self.call, self.drop = kind, call, drop
+    def __init__(self, kind, call, drop, nbytes):
+        self.kind, self.call, self.drop, self.nbytes = kind, call, drop, nbytes
 
     def sample(self):
-        """Seconds; of the kind "memory" bytes, in whole MiB and at least one."""
+        """Seconds; of the kinds "memory" and "peak" bytes, in whole MiB and at least one."""
         self.drop()
-        before = footprint() if self.kind == "memory" else 0
+        in_bytes = self.kind in ("memory", "peak")
+        before = footprint() if in_bytes else 0
         begin = time.perf_counter()
         result = self.call()
         if self.kind != "get" and result is not None:
             begin = time.perf_counter()
             result.fill(2) if self.kind == "write" else np.asarray(result).max()
         seconds = time.perf_counter() - begin
-        return max(1, round((footprint() - before) / MIB)) * MIB if self.kind == "memory" else seconds
+        if self.kind == "peak":
+            del result
+            result = np.ones(self.nbytes, "u1")
+        return max(1, round((footprint() - before) / MIB)) * MIB if in_bytes else seconds
 
 
 def prepare(kind, workload, case):
@@ -92,7 +99,7 @@ def prepare(kind, workload, case):
         if case != "tilecore":
             tilecore.release_memory()
 
-    return Step(kind, call, drop)
+    return Step(kind, call, drop, workload.nbytes)
 
 
 def test_get(record):
@@ -109,3 +116,7 @@ def test_write(record):
 
 def test_memory(record):
     """Bytes that the process has more, once the result was read."""
+
+
+def test_peak(record):
+    """The same, once the result was dropped and another array of its size was made."""

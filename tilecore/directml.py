@@ -3,7 +3,8 @@
 
 `output[i] = input[i mod input.shape]`. Every axis has a repeat of 1 or more. Every size and the number of elements fit
 in 32 bits: a tensor "may not exceed (2^32 - 1) elements" (DML_BUFFER_TENSOR_DESC, TotalTensorSizeInBytes). The feature
-level decides the ranks and data types.
+level decides the ranks and data types. Tests check this against tables written from the documentation, and never ran
+DirectML itself.
 """
 
 from __future__ import annotations
