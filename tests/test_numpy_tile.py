@@ -206,9 +206,11 @@ def test_repeats_that_the_arrays_code_changes(reps):
         assert np.tile(Changing(), reps).tolist() == [0, 1, 0, 1]
 
 
-def test_sizes_for_which_numpys_function_crashes():
+@pytest.mark.parametrize("mapped", [False, True])
+def test_sizes_for_which_numpys_function_crashes(mapped, tmp_path):
+    x = np.memmap(tmp_path / "x", "f8", "w+", shape=(40, 50)) if mapped else np.zeros((40, 50))
     with tilecore.replace_numpy_tile(), pytest.raises(ValueError, match=r"^tile: axis 1 overflows: 50 \* 4611"):
-        np.tile(np.zeros((40, 50)), 2**62)
+        np.tile(x, 2**62)
 
 
 def test_the_size_limit_stays(settings_stay):
@@ -245,6 +247,7 @@ def test_what_is_left_to_numpys_function(tmp_path):
     with tilecore.replace_numpy_tile():
         for reps in (1, (), (1, 1, 1), [1], np.array([1])):
             assert np.tile(X.T, reps).flags.f_contiguous and np.tile(X.T, reps=reps).flags.f_contiguous
+            assert not np.tile(memoryview(b"abcd")[::2], reps).flags.writeable  # a view of that memory
         np.tile(mapped, 2).flush()
         np.tile(Recorder()(array=mapped), 2).flush()
         for duck in (Duck(), X.view(own)):

@@ -60,6 +60,7 @@ cdef object serve_numpy_tile(object own, PyObject *const *arguments, size_t n, P
     """
     cdef Py_ssize_t counts[MAX_RANK]
     cdef Py_ssize_t positional = PyVectorcall_NARGS(n)
+    cdef bint converted, kept
     cdef int count, reps_at = 1 if names == NULL else find_reps(positional, <tuple>names)  # A is the other
     if (positional != 2 if names == NULL else reps_at < 0) or not points_to(serve_numpy_tile):  # callers may keep it
         return numpy_vectorcall(own, arguments, n, names)
@@ -67,16 +68,18 @@ cdef object serve_numpy_tile(object own, PyObject *const *arguments, size_t n, P
     count = read_fast(<object>arguments[reps_at], 0, counts)
     if count < 0 or not PyArray_CheckExact(A) and overrides(A):
         return numpy_vectorcall(own, arguments, n, names)
-    if not PyArray_Check(A):
+    converted = not PyArray_Check(A)
+    if converted:
+        if repeats_nothing(count, counts):  # then NumPy's result may share the memory of a buffer
+            return numpy_vectorcall(own, arguments, n, names)
         A = cnp.PyArray_FROM_O(A)  # may run code that changes a list of repeats
-        if not PyArray_CheckExact(A):
-            return tile_without_dispatch(A, as_tuple(counts, count))
-    if not keeps_kind(A, count, counts):
-        if PyArray_CheckExact(A) and (result := try_fast(A, count, counts, 0)) is not None:
-            return result
-        if not raises_in_numpy(A, count, counts):  # a subclass, or an error of sizes or memory
-            return tilecore_tile(A, as_tuple(counts, count))
-    return tile_by_numpy(A, as_tuple(counts, count))
+    kept = not PyArray_CheckExact(A) if converted else keeps_kind(A, count, counts)
+    if not kept and PyArray_CheckExact(A) and (result := try_fast(A, count, counts, 0)) is not None:
+        return result
+    outcome = check_overflow(A, count, counts)
+    if outcome == RAISES or kept and outcome == FITS:
+        return (tile_without_dispatch if converted else tile_by_numpy)(A, as_tuple(counts, count))
+    return tilecore_tile(A, as_tuple(counts, count))  # a subclass, or an error of sizes or memory
 
 
 cdef int find_reps(Py_ssize_t positional, tuple names) except -2:
@@ -95,32 +98,40 @@ cdef inline bint overrides(A) noexcept:
     return found != NULL and found != <PyObject *>ndarrays
 
 
-cdef bint raises_in_numpy(cnp.ndarray array, int n, const Py_ssize_t *counts) noexcept:
-    """Whether NumPy's function raises because sizes overflow. If the count of rows that it repeats does, it crashes."""
+cdef enum Outcome:
+    FITS, RAISES, CRASHES
+
+
+cdef Outcome check_overflow(cnp.ndarray array, int n, const Py_ssize_t *counts) noexcept:
+    """What NumPy's function does with these sizes. It crashes if the count of rows that it repeats overflows."""
     cdef Py_ssize_t rows = 1, left = cnp.PyArray_SIZE(array), size, extent
     cdef int k, ndim = cnp.PyArray_NDIM(array), rank = max(n, ndim)
     if left == 0:
-        return True
+        return RAISES if PyArray_CheckExact(array) else FITS  # try_fast takes the others
     for k in range(rank):
         extent = cnp.PyArray_DIM(array, k - (rank - ndim)) if k >= rank - ndim else 1
         if k >= rank - n and tilecore_multiply(rows, counts[k - (rank - n)], &rows):
-            return False
+            return CRASHES
         if tilecore_multiply(rows, left, &size) or tilecore_multiply(size, cnp.PyArray_ITEMSIZE(array), &size):
-            return True
+            return RAISES
         rows *= extent
         left //= extent
-    return False
+    return FITS
 
 
 cdef bint keeps_kind(cnp.ndarray array, int n, const Py_ssize_t *counts) except -1:
     """Whether NumPy's result is a memmap, or keeps the array's memory order because nothing is repeated."""
-    cdef int k
     if not PyArray_CheckExact(array) and isinstance(array, memmap):
         return True
+    return repeats_nothing(n, counts) and not PyArray_IS_C_CONTIGUOUS(array)
+
+
+cdef inline bint repeats_nothing(int n, const Py_ssize_t *counts) noexcept:
+    cdef int k
     for k in range(n):
         if counts[k] != 1:
             return False
-    return not PyArray_IS_C_CONTIGUOUS(array)
+    return True
 
 
 cdef object measuring = None  # the function that measures; never freed, because another thread may be about to call it
