@@ -1,8 +1,7 @@
 """Wrong arguments: every argument of every public function given every wrong kind of thing, and impossible sizes.
-What the caller's own code may do: test_foreign_code.py.
 
 The answer is a result, or a TypeError, ValueError or MemoryError that names the function. After an error nothing has
-been allocated and nothing is changed. `.ci/sanitize address` looks for bytes out of bounds.
+been allocated and nothing is changed. test_foreign_code.py has what the caller's own code may do.
 """
 
 import collections
@@ -147,7 +146,6 @@ def test_every_wrong_kind(function, argument, traced):
 
 @pytest.mark.parametrize("held", [10**5000, type("Bad", (), {"__repr__": lambda own: 1 // 0})()], ids=["int", "Bad"])
 def test_errors_run_no_code_to_show_arguments(held):
-    """The `repr` of a container in C runs that of what it holds."""
     for arguments in {"reps": collections.deque([held, 1.5])}, {"reps": 2, "threads": collections.deque([held])}:
         with pytest.raises((TypeError, ValueError), match="tile: .*<deque instance>"):
             tilecore.tile(1, **arguments)
