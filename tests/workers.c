@@ -213,7 +213,7 @@ static void learn(const char *name, int calls, double pace, double pace_of_each_
     int in_turn = 0, before = 0;
     printf("%s", name);
     for (int k = 1; k <= calls; k++) {
-        const int alone = tilecore_begin_job(&record);
+        const int alone = tilecore_next_is_serial(&record);
         if (alone) tilecore_note_serial(&record, 1000);
         else tilecore_note_parallel(&record, waking && before ? waking : k % 50 ? pace
                                                                                 : pace_of_each_50th,

@@ -236,7 +236,7 @@ def tile_region(a, reps, start=MISSING, stop=MISSING, out=None, *, axis=None, th
 
 
 cdef region_of(a, reps, start, stop, out, axis, threads):
-    """The region of a plain or masked array. Its plans are on the stack only once `a` is read: see serve_numpy_tile."""
+    """The region of a plain or masked array. While `a` is read, no plan lies on the stack: see serve_numpy_tile."""
     cdef Plan plan, window
     cdef Bounds bounds
     cdef cnp.ndarray target

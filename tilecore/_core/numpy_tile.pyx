@@ -76,7 +76,7 @@ cdef object serve_numpy_tile(object own, PyObject *const *arguments, size_t n, P
     kept = not PyArray_CheckExact(A) if converted else keeps_kind(A, count, counts)
     if not kept and PyArray_CheckExact(A) and (result := try_fast(A, count, counts, 0)) is not None:
         return result
-    outcome = check_overflow(A, count, counts)
+    outcome = predict_numpy(A, count, counts)
     if outcome == RAISES or kept and outcome == FITS:
         return (tile_without_dispatch if converted else tile_by_numpy)(A, as_tuple(counts, count))
     return tilecore_tile(A, as_tuple(counts, count))  # a subclass, or an error of sizes or memory
@@ -102,12 +102,12 @@ cdef enum Outcome:
     FITS, RAISES, CRASHES
 
 
-cdef Outcome check_overflow(cnp.ndarray array, int n, const Py_ssize_t *counts) noexcept:
+cdef Outcome predict_numpy(cnp.ndarray array, int n, const Py_ssize_t *counts) noexcept:
     """What NumPy's function does with these sizes. It crashes if the count of rows that it repeats overflows."""
     cdef Py_ssize_t rows = 1, left = cnp.PyArray_SIZE(array), size, extent
     cdef int k, ndim = cnp.PyArray_NDIM(array), rank = max(n, ndim)
     if left == 0:
-        return RAISES if PyArray_CheckExact(array) else FITS  # try_fast takes the others
+        return RAISES if PyArray_CheckExact(array) else FITS  # try_fast refused an empty array: other extents overflow
     for k in range(rank):
         extent = cnp.PyArray_DIM(array, k - (rank - ndim)) if k >= rank - ndim else 1
         if k >= rank - n and tilecore_multiply(rows, counts[k - (rank - n)], &rows):
@@ -152,7 +152,7 @@ cdef install(vectorcallfunc function):
     token = object()
     with cython.critical_section(lock):
         in_force[token] = <size_t>function
-        if not call_latest():
+        if not point_to_latest():
             del in_force[token]
             why = "another copy of tilecore has" if tile_pointer != NULL else "it is not called by a pointer of NumPy's"
             raise RuntimeError(f"numpy.tile cannot be replaced: {why}")
@@ -163,11 +163,11 @@ cdef bint uninstall(token):
     """End what `install` began, in any order; return whether it was in force. This needs no memory."""
     with cython.critical_section(lock):
         was = in_force.pop(token, None) is not None
-        call_latest()
+        point_to_latest()
     return was
 
 
-cdef bint call_latest():
+cdef bint point_to_latest():
     """Let Python call the latest function in force, or NumPy's; return False if the pointer is not this copy's."""
     cdef vectorcallfunc latest = numpy_vectorcall
     for function in in_force.values():

@@ -105,7 +105,7 @@ static tilecore_arena *tilecore_arena_find(const char *data, ptrdiff_t *from, pt
 }
 
 /* Releases pages: of each free run that has granules in [from, to), all from `from` on. After a part of a huge page is
- * released, the system would fill it again (khugepaged). So the TILECORE_ADVISED granules around it are advised against
+ * released, the system would fill it again (khugepaged). So the TILECORE_ADVISED_GRANULES granules around it are advised against
  * huge pages, until all their pages are released. */
 static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
@@ -116,12 +116,12 @@ static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
         if (to < end && tilecore_bits_find(a->paged, to, end, 1) == end) end = to; /* there are no pages from `to` on */
         tilecore_arenas.idle -= tilecore_bits_set(a->paged, from, end, 0);
         tilecore_addresses_drop(tilecore_arena_at(a, from), tilecore_arena_bytes(end - from));
-        for (low = from / TILECORE_ADVISED * TILECORE_ADVISED; low < end; low += TILECORE_ADVISED) {
-            const ptrdiff_t high = low + TILECORE_ADVISED;
+        for (low = from / TILECORE_ADVISED_GRANULES * TILECORE_ADVISED_GRANULES; low < end; low += TILECORE_ADVISED_GRANULES) {
+            const ptrdiff_t high = low + TILECORE_ADVISED_GRANULES;
             const int empty = tilecore_bits_find(used, low, high, 1) == high &&
                               tilecore_bits_find(a->paged, low, high, 1) == high;
             if (empty || (low < from && from % TILECORE_WORD) || (end < high && end % TILECORE_WORD))
-                tilecore_addresses_advise(tilecore_arena_at(a, low), tilecore_arena_bytes(TILECORE_ADVISED),
+                tilecore_addresses_advise(tilecore_arena_at(a, low), tilecore_arena_bytes(TILECORE_ADVISED_GRANULES),
                                           empty && tilecore_arenas.huge);
         }
     }

@@ -47,7 +47,7 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 /* For arena.h: the bytes of a granule; the fewest of an arena; granules that are advised together on huge pages. */
 #define TILECORE_GRANULE_BYTES ((ptrdiff_t)32 << 10)
 #define TILECORE_ARENA_BYTES ((ptrdiff_t)(sizeof(void *) > 4 ? 1024 : 64) << 20)
-#define TILECORE_ADVISED 256
+#define TILECORE_ADVISED_GRANULES 256
 
 /* So many idle pages are kept beyond a program's peak use, because its use varies. */
 #define TILECORE_SPARE_BYTES ((ptrdiff_t)64 << 20)
@@ -63,9 +63,9 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 /* While results are freed, the peak use of this time limits idle memory. */
 #define TILECORE_PEAK_MILLISECONDS 60000
 
-/* Outputs from this size on, `n` halves of the last cache (tilecore_processor), are written by stores past the
- * caches, which do not read a line before they overwrite it. Measured: a tiling and what uses its result, in a program
- * that makes other arrays (a shared cache of 480 MiB: a twelfth is best); the tiling alone (one of 105 MiB). */
+/* Outputs from this size on are written by stores past the caches, which do not read a line before they overwrite it: a
+ * twelfth of a last cache of more than 240 MiB, which many cores share; else `n` halves of it (tilecore_processor), of
+ * 40 MiB at most. Found by the time of a tiling and of what uses its result, in a program that makes other arrays. */
 #define TILECORE_STREAM_BYTES(l3, n) ((l3) > 240 << 20 ? (l3) / 12 : ((l3) < 40 << 20 ? (l3) : 40 << 20) / 2 * (n))
 /* The last-level cache that is assumed if its size is not known. */
 #define TILECORE_LAST_CACHE_BYTES ((ptrdiff_t)32 << 20)

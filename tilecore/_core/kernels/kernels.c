@@ -152,7 +152,7 @@ static int tilecore_has_size(const tilecore_rows *self)
     return row <= 4 || row == 6 || row == 8 || row == 12 || row == 16;
 }
 
-/* Defines the set `name`. It moves bytes, packs, and chooses among row kernels by three sets, itself or others. */
+/* Defines the set `name`. `moves`, `packs` and `chooses` name the sets whose functions it uses; each may be itself. */
 #define TILECORE_SET(name, moves, packs, chooses, needs, large_store_mode, borrows_from) \
     static const tilecore_set tilecore_set_##name = { \
         #name, needs, tilecore_copy_##moves, tilecore_stream_##moves, tilecore_stream_end_##moves, \

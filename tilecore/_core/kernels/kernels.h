@@ -36,7 +36,7 @@
  *                                               to 64
  *     expand         rows to 16, spans to 64
  *     pattern        rows to 31, longer spans   25 to 31, twice or three times      3 to 31, spans from 129 to 1023
- *     register_rows  17 to 256                  33 to 256; in the first cache 512   33 to 512
+ *     register_rows  17 to 256                  33 to 256; to 512 in cache 1        33 to 512
  *     doubling       above 256; by AVX2 all     spans from 4096 on in the first
  *                    spans from 2048 on         cache; as AVX2 beyond it
  *     copies         all others, such as rows that are written once, and words with gaps after them
@@ -152,7 +152,7 @@ enum {
 enum {
     TILECORE_BY_TILES,
     TILECORE_BY_COLUMNS,
-    TILECORE_PAST_CACHES,
+    TILECORE_BY_LINES,
 };
 
 typedef struct tilecore_shuffles tilecore_shuffles; /* packing.h */

@@ -3,7 +3,7 @@
  * lock: callers in several threads may change a record at once, and a lost change costs only speed.
  *
  *     tilecore_record *record = tilecore_find_record(...);
- *     if (tilecore_begin_job(record)) { ... tilecore_note_serial(record, pace); }
+ *     if (tilecore_next_is_serial(record)) { ... tilecore_note_serial(record, pace); }
  *     else { ... tilecore_note_parallel(record, pace, beside, threads); }
  *
  * A second thread doubles the speed on one machine, and gains nothing on the next. Beside busy processes calls take
@@ -27,7 +27,7 @@
 
 #define TILECORE_MIN_BACKOFF 4
 #define TILECORE_MAX_BACKOFF 128
-#define TILECORE_MAX_SMALL_BACKOFF 32 /* after losses of less than a half */
+#define TILECORE_MAX_SMALL_BACKOFF 32 /* after losses below TILECORE_SMALL_LOSS */
 #define TILECORE_MAX_PAUSE 64 /* calls with workers between two serial ones */
 #define TILECORE_ONE 1024 /* ratios, of a pace to another, are counted in parts of this */
 #define TILECORE_WAKING_LOSS (TILECORE_ONE * 5 / 2) /* to wake workers that sleep deeply costs less than this */
@@ -43,19 +43,19 @@ typedef struct tilecore_record {
     ptrdiff_t next;   /* n > 0: the next n calls are serial; n < 0: -n calls with workers, then a serial one */
     ptrdiff_t parallel;       /* calls with workers since the last serial one */
     ptrdiff_t pause;          /* the last one: calls with workers between two serial ones */
-    ptrdiff_t backoff;        /* half of how many calls the next loss makes serial; each gain makes it smaller */
+    ptrdiff_t backoff;        /* how many calls the last loss made serial; each gain makes it smaller */
 } tilecore_record;
 
 static tilecore_record tilecore_records[TILECORE_TASK_KINDS][2][2][TILECORE_SIZES];
 
 /* Finds the record of a kind of task, into new pages or not, by stores past the caches or not, of a size. */
-TILECORE_UNUSED static tilecore_record *tilecore_find_record(int kind, int is_new, int past_caches, ptrdiff_t bytes)
+TILECORE_UNUSED static tilecore_record *tilecore_find_record(int kind, int new_pages, int past_caches, ptrdiff_t bytes)
 {
-    return &tilecore_records[kind][is_new][past_caches][tilecore_size_class(bytes)];
+    return &tilecore_records[kind][new_pages][past_caches][tilecore_size_class(bytes)];
 }
 
 /* Counts a job, and returns whether it is to be serial. */
-TILECORE_UNUSED static int tilecore_begin_job(tilecore_record *record)
+TILECORE_UNUSED static int tilecore_next_is_serial(tilecore_record *record)
 {
     const ptrdiff_t next = tilecore_atomic_load(&record->next);
     ptrdiff_t pause = tilecore_atomic_load(&record->pause), after = next > 0 ? next - 1 : next + 1;

@@ -27,7 +27,7 @@ cdef struct Panels:
     Py_ssize_t total                # number of panels
     bint direct                     # packed into the output, because nothing repeats; else to scratch, tiled from there
     int store_mode                  # if direct: how packing writes: TILECORE_BY_TILES ...
-    Py_ssize_t unused               # `packing` is aligned to 16 bytes: its shuffles are up to 1.1 times as fast
+    Py_ssize_t padding              # so that `packing` is aligned to 16 bytes: shuffles are up to 1.1 times as fast
     Packing packing                 # likewise: the kernel and its loops
 
 

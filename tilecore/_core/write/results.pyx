@@ -75,7 +75,7 @@ cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array):
     # Other code may have run meanwhile. Without memory, or with another shape, make_large raises the error.
     if result is None or not plan_fits(plan, array) or not PyArray_IS_C_CONTIGUOUS(array):
         return None
-    write_small(plan, result, cnp.PyArray_BYTES(array))
+    write_small_result(plan, result, cnp.PyArray_BYTES(array))
     return result
 
 
@@ -89,11 +89,11 @@ cdef cnp.ndarray make_packed(const Plan *plan, cnp.ndarray array):
     if result is None or not plan_fits(plan, array):  # as in make_small
         return None
     pack_on_stack(packed, array)
-    write_small(plan, result, packed)
+    write_small_result(plan, result, packed)
     return result
 
 
-cdef inline void write_small(const Plan *plan, cnp.ndarray result, const char *src) noexcept:
+cdef inline void write_small_result(const Plan *plan, cnp.ndarray result, const char *src) noexcept:
     cdef char *dst = cnp.PyArray_BYTES(result)
     if plan.nbytes < TILECORE_NOGIL_BYTES:
         kernels.write_small(kernels, plan.ndim, plan.shape, plan.repeats, plan.itemsize, dst, src)
@@ -212,7 +212,7 @@ cdef cnp.ndarray make_batch(const Plan *plan, cnp.dtype dtype, list sources, cnp
 
     batch.plan, batch.n_sources = plan, n
     _places = locate_list(&batch, sources)  # kept until all is written
-    look_at_out(&batch, &all_plan, out, is_new)
+    locate_target(&batch, &all_plan, out, is_new)
 
     if all_plan.nbytes == 0:
         return out
@@ -259,8 +259,8 @@ cdef inline const StridedArray *place_of(const Batch *batch, Py_ssize_t i) noexc
     return <const StridedArray *>(batch.places + i * batch.place_bytes)
 
 
-cdef int look_at_out(Batch *batch, const Plan *all_plan, cnp.ndarray out, bint is_new) except -1:
-    """Look where the result lies, and check it."""
+cdef int locate_target(Batch *batch, const Plan *all_plan, cnp.ndarray out, bint is_new) except -1:
+    """Set where the first tiling lies, and how far the next one is from it; check `out`."""
     cdef const Plan *plan = batch.plan
     cdef StridedArray result
     cdef Py_ssize_t i

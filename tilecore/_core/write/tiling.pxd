@@ -6,7 +6,7 @@ from tilecore._core.strided_arrays cimport StridedArray
 from tilecore._core.write.stores cimport Stores
 
 
-ctypedef void (*tilecore_task)(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil
+ctypedef void (*tilecore_task)(void *argument, Py_ssize_t first, Py_ssize_t last) noexcept nogil
 
 
 cdef struct WriteOptions:   # how a call writes
@@ -26,9 +26,9 @@ cdef int write_tiling(const Plan *plan, const StridedArray *source, const Stride
                       WriteOptions *options) noexcept nogil
 cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes,
                     WriteOptions *options) noexcept nogil
-cdef int run_task(tilecore_task task, int kind, Stores stores, void *job, Py_ssize_t total, Py_ssize_t nbytes,
+cdef int run_task(tilecore_task task, int kind, Stores stores, void *argument, Py_ssize_t total, Py_ssize_t nbytes,
                   WriteOptions *options) noexcept nogil
-cdef int check_signals(WriteOptions *options, Py_ssize_t work) noexcept nogil
+cdef int check_signals(WriteOptions *options, Py_ssize_t nbytes) noexcept nogil
 
 
 cdef inline int raise_on_error(int status) except -1:

@@ -42,8 +42,8 @@ cdef extern from "kernels/workers.h" nogil:  # this module holds the process' wo
 
     Py_ssize_t TILECORE_CHUNK_BYTES
     void tilecore_parallel(tilecore_job *job, int threads, tilecore_record *record, long long until)
-    tilecore_record *tilecore_find_record(int kind, bint is_new, bint past_caches, Py_ssize_t bytes)
-    bint tilecore_begin_job(tilecore_record *record)
+    tilecore_record *tilecore_find_record(int kind, bint new_pages, bint past_caches, Py_ssize_t bytes)
+    bint tilecore_next_is_serial(tilecore_record *record)
     int tilecore_register_workers()
 
 
@@ -161,17 +161,17 @@ cdef int write_all_panels(const Panels *panels, Blocks *blocks, Py_ssize_t nbyte
     return status
 
 
-cdef int run_task(tilecore_task task, int kind, Stores stores, void *job, Py_ssize_t total, Py_ssize_t nbytes,
+cdef int run_task(tilecore_task task, int kind, Stores stores, void *argument, Py_ssize_t total, Py_ssize_t nbytes,
                   WriteOptions *options) noexcept nogil:
     """Run a task for the iterations 0 to total - 1, which write `nbytes`; return as write_tiling."""
-    cdef tilecore_job work
+    cdef tilecore_job job
     cdef tilecore_record *record
     cdef int threads
-    work.task, work.argument = task, job
-    work.first, work.last, work.each = 0, total, max(nbytes // total, 1)
-    while work.first < work.last:  # again, if it is time to check for signals
-        threads = choose_threads(&work, kind, stores, nbytes, options, &record)
-        tilecore_parallel(&work, threads, record, options.next_check)
+    job.task, job.argument = task, argument
+    job.first, job.last, job.each = 0, total, max(nbytes // total, 1)
+    while job.first < job.last:  # again, if it is time to check for signals
+        threads = choose_threads(&job, kind, stores, nbytes, options, &record)
+        tilecore_parallel(&job, threads, record, options.next_check)
         if check_signals(options, nbytes) < 0:
             return -1
     return 0
@@ -274,7 +274,7 @@ cdef int choose_threads(const tilecore_job *job, int kind, Stores stores, Py_ssi
     if not options.prefaulted and options.nbytes < TILECORE_NEW_THREAD_BYTES:
         return 1
     record[0] = tilecore_find_record(kind, not options.prefaulted, stores == PAST_CACHES, nbytes)
-    return 1 if tilecore_begin_job(record[0]) else threads
+    return 1 if tilecore_next_is_serial(record[0]) else threads
 
 
 # ---------------------------------------------------------------- signals
@@ -288,10 +288,10 @@ cdef void begin_checks(WriteOptions *options, bint on) noexcept nogil:
     options.unchecked = 0
 
 
-cdef int check_signals(WriteOptions *options, Py_ssize_t work) noexcept nogil:
-    """Count `work` bytes; check for signals if it is time. Return 0, or -1 with an exception set."""
+cdef int check_signals(WriteOptions *options, Py_ssize_t nbytes) noexcept nogil:
+    """Count `nbytes`; check for signals if it is time. Return 0, or -1 with an exception set."""
     cdef long long now
-    options.unchecked += work
+    options.unchecked += nbytes
     if options.unchecked < TILECORE_CHECK_BYTES:
         return 0
     options.unchecked = 0

@@ -230,7 +230,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
                                                        ptrdiff_t item, int store_mode, char *cells)
 {
     const ptrdiff_t n = 16 / item, tall = item < 16 ? 2 * n : 1, cell = 64 / item;
-    const int stream = cells && store_mode == TILECORE_PAST_CACHES;
+    const int stream = cells && store_mode == TILECORE_BY_LINES;
     const int staged = cells && src_pitch % TILECORE_ALIAS_BYTES == 0 && columns >= n;
     const int by_columns = store_mode == TILECORE_BY_COLUMNS && (item == 4 || item == 8) && src_pitch % 256 != 0;
     const tilecore_transposition whole = {dst, dst_pitch, src, src_pitch, rows, item, staged ? cells : NULL,
