@@ -96,7 +96,7 @@ def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None):
         A negative repeat, more than 64 repeats, sizes that overflow 64 bits, `threads` below 1; an `out` of another
         shape, read-only, or overlapping; an axis given twice, or out of bounds (`numpy.exceptions.AxisError`).
     MemoryError
-        A result larger than `get_max_bytes()`. Nothing is allocated.
+        A result larger than `get_max_bytes()`, for which nothing is allocated; or no memory.
 
     Notes
     -----
@@ -325,9 +325,9 @@ def tile_mapped(a, reps, *, axis=None):
     >>> y[0, 5], y[1, 5], y[2, 5], x[5]
     (np.float64(5.0), np.float64(-1.0), np.float64(5.0), np.float64(5.0))
 
-    A block of as many repeats as make whole pages, ``math.lcm(bytes of one repeat, 4096)``, is written once, and mapped
-    for every such block of the result. The result is an ordinary, writeable array, and may be larger than physical
-    memory. Writing to all of it takes longer than `tile`, and as much memory.
+    A block of as many repeats as make whole pages, a multiple of ``math.lcm(bytes of one repeat, 4096)``, is written
+    once, and mapped for every such block of the result. The result is an ordinary, writeable array, and may be larger
+    than physical memory. Writing to all of it takes longer than `tile`, and as much memory.
 
     Only repeats along the first axis share pages, on Linux, and only if the block is at most a third of the result.
     Else the result is an ordinary array, as from `tile`. The documentation's page "Memory" has the other conditions.

@@ -1,7 +1,7 @@
 """Puts tilecore's `tile` in the place of `numpy.tile`, for code that is not the user's own.
 
 `numpy.tile` stays the object that it is: Python calls it by a pointer (request/numpy_own.pyx), and this module replaces
-the pointer. So all callers are served, also those that bound the name before. One error is new to them: see "Notes".
+the pointer. So all callers are served, also those that bound the name before. Two errors are new to them: see "Notes".
 
     the object's pointer -> NumPy's function
                          or `serve_numpy_tile`: tilecore or NumPy's

@@ -5,10 +5,10 @@
  *     char *data = tilecore_arena_alloc(bytes, &prefaulted);    // bytes >= 1. NULL: the caller allocates as usual
  *     if (!tilecore_arena_free(data)) free(data);               // 0: it is not from here, and nothing was done
  *
- * Any thread may call these, also at exit and without the GIL. One lock guards all, also the system calls, which are
- * rare; fork() waits for it. As with malloc, nobody may use what is freed. Pages that their owner changed by mprotect
- * or madvise stay changed. The state is static, once in a process, so exactly one module includes this. C11 / C++17,
- * and on Linux _GNU_SOURCE, as in threads.h. On other systems nothing is recycled. */
+ * Any thread may call these, also at exit and without the GIL. One lock guards all but the population of pages, also
+ * other system calls; fork() waits for it. As with malloc, nobody may use what is freed. Pages that their owner changed
+ * by mprotect or madvise stay changed. The state is static, once in a process, so exactly one module includes this. C11
+ * / C++17, and on Linux _GNU_SOURCE, as in threads.h. On other systems nothing is recycled. */
 #ifndef TILECORE_ARENA_H
 #define TILECORE_ARENA_H
 
@@ -105,7 +105,7 @@ static tilecore_arena *tilecore_arena_find(const char *data, ptrdiff_t *from, pt
 }
 
 /* Releases pages: of each free run that has granules in [from, to), all from `from` on. After a part of a huge page is
- * released, the system would fill it again (khugepaged). So the TILECORE_ADVISED_GRANULES granules around it are advised against
+ * released, the system would fill it again (khugepaged). So the TILECORE_ADVISED granules around it are advised against
  * huge pages, until all their pages are released. */
 static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
@@ -116,12 +116,12 @@ static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
         if (to < end && tilecore_bits_find(a->paged, to, end, 1) == end) end = to; /* there are no pages from `to` on */
         tilecore_arenas.idle -= tilecore_bits_set(a->paged, from, end, 0);
         tilecore_addresses_drop(tilecore_arena_at(a, from), tilecore_arena_bytes(end - from));
-        for (low = from / TILECORE_ADVISED_GRANULES * TILECORE_ADVISED_GRANULES; low < end; low += TILECORE_ADVISED_GRANULES) {
-            const ptrdiff_t high = low + TILECORE_ADVISED_GRANULES;
+        for (low = from / TILECORE_ADVISED * TILECORE_ADVISED; low < end; low += TILECORE_ADVISED) {
+            const ptrdiff_t high = low + TILECORE_ADVISED;
             const int empty = tilecore_bits_find(used, low, high, 1) == high &&
                               tilecore_bits_find(a->paged, low, high, 1) == high;
             if (empty || (low < from && from % TILECORE_WORD) || (end < high && end % TILECORE_WORD))
-                tilecore_addresses_advise(tilecore_arena_at(a, low), tilecore_arena_bytes(TILECORE_ADVISED_GRANULES),
+                tilecore_addresses_advise(tilecore_arena_at(a, low), tilecore_arena_bytes(TILECORE_ADVISED),
                                           empty && tilecore_arenas.huge);
         }
     }
@@ -207,7 +207,8 @@ static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t t
 /* ---------------------------------------------------------------- the functions that memory.pyx calls */
 
 /* Allocates `bytes`, on a boundary of granules. Returns NULL if there are none, or under an address limit: it queries
- * this if pages are missing, and from TILECORE_QUERY_BYTES on. Sets `prefaulted` to whether most pages are mapped. */
+ * this if pages are missing, and from TILECORE_QUERY_BYTES on. Sets `prefaulted` to whether half of the pages were
+ * mapped. */
 TILECORE_UNUSED static char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefaulted)
 {
     const ptrdiff_t page = tilecore_page_bytes();

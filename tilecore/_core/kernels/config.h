@@ -14,8 +14,8 @@
 #define TILECORE_NOGIL_BYTES 65536
 
 /* From this much output on several threads may write it: learn_threads.h finds out whether that is faster. For new
- * pages the bound is higher, because the first touch of a huge page takes as long as writing it. `SIZES` in
- * tests/test_docs.py lists the texts that state these bounds. */
+ * pages, without `threads=`, the bound is higher, because the first touch of a huge page takes as long as writing it.
+ * `SIZES` in tests/test_docs.py lists the texts that state these bounds. */
 #define TILECORE_THREAD_BYTES ((ptrdiff_t)1 << 20)
 #define TILECORE_NEW_THREAD_BYTES ((ptrdiff_t)8 << 20)
 /* Two threads may write TILECORE_THREAD_BYTES. Of three or more, each writes at least this much. */
@@ -47,7 +47,7 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 /* For arena.h: the bytes of a granule; the fewest of an arena; granules that are advised together on huge pages. */
 #define TILECORE_GRANULE_BYTES ((ptrdiff_t)32 << 10)
 #define TILECORE_ARENA_BYTES ((ptrdiff_t)(sizeof(void *) > 4 ? 1024 : 64) << 20)
-#define TILECORE_ADVISED_GRANULES 256
+#define TILECORE_ADVISED 256
 
 /* So many idle pages are kept beyond a program's peak use, because its use varies. */
 #define TILECORE_SPARE_BYTES ((ptrdiff_t)64 << 20)

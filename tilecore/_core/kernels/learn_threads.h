@@ -15,8 +15,8 @@
  *     factor = serial pace / beside          loss = pace / (beside * factor)
  *
  * Single calls vary: after a change of the calling thread one may take 1.3 times as long. So losses are smoothed. The
- * first call with workers after a serial one wakes them, so it is not judged. After a loss the next 4 calls are serial
- * (TILECORE_MIN_BACKOFF), after each further loss twice as many and 4 more. So rare calls keep to one thread.
+ * first call with workers after a serial one wakes them, so it is judged only if it lost more than that costs. After a
+ * loss the next 4 calls are serial (TILECORE_MIN_BACKOFF), after each further loss twice as many and 4 more.
  *
  *     calls      w w w s w w w w s w w w w w w w w s w w w ... w w L s s s s w w L s s s s s s s s s s s s w ...
  *                      pauses of 2, 4, 8, .., 64: the factor         loss: 4       again: 12 */

@@ -183,7 +183,8 @@ TILECORE_UNUSED static int tilecore_read_affinity(tilecore_affinity *now) { retu
  *               arena.h             the watcher ends, most idle pages go back; the lock is held until after it
  *     parent    workers.h, arena.h  jobs may have workers again; the lock is released
  *     child     likewise            and locks and conditions are made anew; no pages are idle
- *               process_state.pyx   last, by Python: processors and the main thread are forgotten */
+ *               process_state.pyx   by Python: the processors are forgotten, and this thread is the main one
+ *               measure.py          by Python: profiles end, and their lock is made anew */
 TILECORE_UNUSED static int tilecore_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void))
 {
     static int registered;

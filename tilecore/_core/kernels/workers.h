@@ -1,6 +1,6 @@
 /* Workers: threads that help to write large results, for write/tiling.pyx. They belong to the process, and run only C.
  *
- *     static void task(void *job, ptrdiff_t first, ptrdiff_t last) { ... write the iterations first to last - 1 ... }
+ *     static void task(void *argument, ptrdiff_t first, ptrdiff_t last) { ... write iterations first to last - 1 ... }
  *
  *     tilecore_register_workers();  // once, before all else: the handlers of fork(). Returns an error, or 0
  *     tilecore_job job = {task, argument, first, last, bytes_of_each};

@@ -16,7 +16,7 @@ from tilecore._core.resources.process_state cimport find_cpu_share, usable_cpus
 
 
 cdef enum:
-    MAX_BY_DEFAULT = 8     # fewer threads already use the whole memory bandwidth
+    MAX_BY_DEFAULT = 8     # a guess: nobody has measured more than two CPUs
 
 # 0: nothing was chosen. Other threads read the old choice or the new one.
 cdef Py_ssize_t environment_threads = 0
@@ -41,10 +41,10 @@ def get_num_threads():
 
     Notes
     -----
-    Two threads may write a result of 1 MiB; three and more write at least 2 MiB each. Only one thread writes a result
-    below 8 MiB into memory that is new to the process. Between calls the threads sleep and use no CPU time. They run on
-    the other CPUs that their caller may use (``os.sched_setaffinity``). If one thread would have been faster, as on a
-    busy machine, the next calls use one. This does not apply to calls with ``threads=``.
+    Two threads may write a result of 1 MiB; three and more write at least 2 MiB each. Between calls the threads sleep
+    and use no CPU time. They run on the other CPUs that their caller may use (``os.sched_setaffinity``). If one thread
+    would have been faster, as on a busy machine, the next calls use one. So do results below 8 MiB in memory that is
+    new to the process. Neither applies to calls with ``threads=``.
     """
     return max_threads()
 

@@ -1,7 +1,8 @@
 """Decides by which stores an output is written: once for each nest, and for each region that bands write.
 
-Panels and blocks are told the answer, and none changes it. The bounds are the processor's: see tilecore_processors in
-kernels.c. What earlier calls have learnt about hot outputs stands in learn_stores.h.
+Panels and blocks are told the answer. They may fall back to ordinary stores, never the reverse. The bounds are the
+processor's: see tilecore_processors in kernels.c. What earlier calls have learnt about hot outputs stands in
+learn_stores.h.
 """
 
 from tilecore._core.write.processor cimport cached_bytes, stream_bytes

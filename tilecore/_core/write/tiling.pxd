@@ -13,7 +13,7 @@ cdef struct WriteOptions:   # how a call writes
     Py_ssize_t nbytes       # in all
     int threads             # at most: see choose_threads
     bint by_default         # the caller left the number of threads to tilecore
-    bint prefaulted         # most pages of the output are mapped; assumed of the caller's `out`
+    bint prefaulted         # half of the output's pages, or more, were mapped; assumed of the caller's `out`
     long long next_check    # for signals, in nanoseconds; LLONG_MAX: none, as outside the main thread
     Py_ssize_t unchecked    # bytes written since the clock was last read
 

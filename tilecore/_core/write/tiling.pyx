@@ -1,8 +1,9 @@
 """A plan, and the StridedArrays of source and result -> bytes of the whole result, or of a region.
 
-The way of every result is the code below, from write_tiling to run_task. Panels and blocks are numbered, so that
-threads take ranges of the numbers. Beside it, this module decides by how many threads each job is written, and whether
-a call checks for signals. Nothing can fail: the plan has checked every offset; without workers the caller writes alone.
+The way of every result that make_small and NumPy's copy do not write is the code below, from write_tiling to run_task.
+Panels and blocks are numbered, so that threads take ranges of the numbers. Beside it, this module decides by how many
+threads each job is written, and whether a call checks for signals. Nothing can fail: the plan has checked every offset;
+without workers the caller writes alone.
 """
 
 from libc.limits cimport LLONG_MAX
