@@ -63,7 +63,7 @@ cdef unsigned int trace_domain = _tracemalloc_domain
 
 
 cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *prefaulted):
-    """A new C-contiguous array, references NULL; or an error above the limit. `prefaulted`: half its pages were mapped."""
+    """A C-contiguous array, references NULL; or an error above the limit. `prefaulted`: half its pages were mapped."""
     check_size(nbytes)
     prefaulted[0] = False
     if nbytes >= TILECORE_SMALL_BYTES:
