@@ -21,7 +21,9 @@ QUICK = 20
 MIN_BYTES, MAX_BYTES = 2**14, 2**24  # of a result
 TYPES = ["u1", "i2", "f4", "f8", "c16"]
 STRINGS = np.dtypes.StringDType()
-KINDS = ["object", "short strings", "long strings"]
+KINDS = ["object"]
+if np.lib.NumpyVersion(np.__version__) < "2.5.0":  # later ones make no view with given strides of such strings
+    KINDS += ["short strings", "long strings"]
 LAYOUTS = ["C", "F", "transposed", "reversed", "every 2nd", "mixed"]
 
 
