@@ -49,7 +49,8 @@ def summarize(totals: dict[str, float], threads: int) -> list[str]:
     return [
         f"tilecore profile: numpy.tile took {before} {took}",
         f"With tilecore.tile: {after}{would}. Measuring took {measuring} more{so}.",
-        "Not counted: starting tilecore run, and importing tilecore: about 0.1 s.",
+        "Not counted: starting tilecore run, about 0.15 s; and that the memory of the",
+        "program's other arrays may cost less or more then: compare whole runs.",
     ]
 
 
