@@ -100,8 +100,9 @@ def test_every_call_on_a_small_stack(program, isa):
 RECURSION = """
 numpy_tile = numpy.tile
 calls = {
-    "__array__": [numpy_tile, tilecore.tile, lambda a, reps: numpy_tile([a], reps), lambda a, reps: tilecore.tile([a], reps),
-                  lambda a, reps: tilecore.tile_region(a, reps, 0, 1), lambda a, reps: tilecore.onnx.tile(a, [reps])],
+    "__array__": [numpy_tile, tilecore.tile, lambda a, reps: numpy_tile([a], reps),
+                  lambda a, reps: tilecore.tile([a], reps), lambda a, reps: tilecore.tile_region(a, reps, 0, 1),
+                  lambda a, reps: tilecore.onnx.tile(a, [reps])],
     "__array_function__": [numpy_tile, tilecore.tile],
 }
 replaced = tilecore.replace_numpy_tile()
