@@ -122,11 +122,11 @@ class num_threads(ContextDecorator):
     def __repr__(self):
         return f"tilecore.num_threads({self._count})"
 
-    def __call__(self, function):
+    def __call__(self, func):
         for is_kind in inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction:
-            if is_kind(function):
+            if is_kind(func):
                 raise TypeError("num_threads: a generator or a coroutine cannot be decorated; use `with` inside it")
-        return super().__call__(function)
+        return super().__call__(func)
 
     def __enter__(self):
         by_context.set((*by_context.get(), self))
