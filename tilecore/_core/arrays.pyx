@@ -230,25 +230,28 @@ def tile_region(a, reps, start=MISSING, stop=MISSING, out=None, *, axis=None, th
     try:
         if PyArray_CheckExact(a) or not is_plain_masked(a):
             array = read_plain(a)
-        return region_of(a if array is None else array, reps, start, stop, out, axis, threads)
+        return region_of(a, array, reps, start, stop, out, axis, threads)
     except RequestError as error:
         raise error_of_call(error, "tile_region", a, array, reps, axis) from error.__cause__
 
 
-cdef region_of(a, reps, start, stop, out, axis, threads):
-    """The region of a plain or masked array. While `a` is read, no plan lies on the stack: see serve_numpy_tile."""
+cdef region_of(a, cnp.ndarray array, reps, start, stop, out, axis, threads):
+    """The region of `array`, as it was read from `a`, or of a masked `a` if that is None.
+
+    A function of its own: while `a` is read, no plan lies on the stack, see serve_numpy_tile.
+    """
     cdef Plan plan, window
     cdef Bounds bounds
     cdef cnp.ndarray target
     cdef int thread_limit = read_threads(threads)
     read_bounds(&bounds, start, stop)
-    if not PyArray_CheckExact(a) and is_plain_masked(a):
+    if array is None:
         return masked_region(a, reps, &bounds, out, axis, threads)
     if reps is None and axis is not None:
         raise RequestError(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
-    target = plan_arguments(&plan, a, () if reps is None else reps, axis, out)  # one repeat, if periodic
+    target = plan_arguments(&plan, array, () if reps is None else reps, axis, out)  # one repeat, if periodic
     plan_window(&window, &plan, &bounds, reps is None)
-    return make_result(&window, a, target, thread_limit)
+    return make_result(&window, array, target, thread_limit)
 
 
 cdef masked_region(a, reps, const Bounds *bounds, out, axis, threads):
