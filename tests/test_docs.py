@@ -151,7 +151,7 @@ def test_the_readmes_commands_and_links():
 @pytest.mark.tree
 @pytest.mark.parametrize(("name", "places"), [(name, paths.split()) for name, paths in SIZES.items()])
 def test_sizes_are_those_of_config_h(name, places):
-    header = (ROOT / "tilecore/_core/kernels/config.h").read_text(encoding="utf-8")
+    header = (ROOT / "tilecore/_core/config.h").read_text(encoding="utf-8")
     number, unit = re.search(rf"TILECORE_{name} \(\(ptrdiff_t\)(\d+)( << .0\))", header).groups()
     for path in places:
         assert WORDS[unit].format(number) in " ".join((ROOT / path).read_text(encoding="utf-8").split()), path
@@ -160,7 +160,7 @@ def test_sizes_are_those_of_config_h(name, places):
 @pytest.mark.tree
 @pytest.mark.parametrize("path", TIMED)
 def test_times_are_those_of_config_h(path):
-    header = (ROOT / "tilecore/_core/kernels/config.h").read_text(encoding="utf-8")
+    header = (ROOT / "tilecore/_core/config.h").read_text(encoding="utf-8")
     text, count = " ".join((ROOT / path).read_text(encoding="utf-8").lower().split()), 0
     for name, (one, several) in TIMES.items():
         minutes = int(re.search(rf"TILECORE_{name} (\d+)", header)[1]) / 60000

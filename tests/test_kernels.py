@@ -12,7 +12,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from tilecore._core.write.processor import instruction_sets
+from tilecore._core.resources.processor import instruction_sets
 
 pytestmark = [pytest.mark.compiler, pytest.mark.tree]
 
@@ -97,7 +97,7 @@ def emulated(build, request):
     """The program with every set in plain C, or None. pytest's cache keeps it until its sources change."""
     if include := simde():
         flags = ['-DTILECORE_EMULATED="simde.h"', f"-I{HERE}", f"-I{include}", "-w", "-O1", "-DMAX_ROWS=5"]
-        sources = [HERE / "kernels.c", HERE / "simde.h", *sorted(path for path in KERNELS.parent.rglob("*.[ch]"))]
+        sources = [HERE / "kernels.c", HERE / "simde.h", *sorted(path for path in CORE.rglob("*.[ch]"))]
         made_of = [repr((flags, os.environ.get("CC"))).encode(), *(path.read_bytes() for path in sources)]
         try:
             folder = request.config.cache.mkdir("simde")
@@ -161,15 +161,15 @@ def compiler(request):
 @pytest.mark.parametrize("standard", ["c11", "c++17"])
 def test_headers_stand_alone(tmp_path, compiler, standard, compile_c):
     """Each header compiles by itself, twice, and after all others; plain C11 and C++17."""
-    headers = sorted(path.name for path in CORE.glob("kernels/*.h"))
-    assert "kernels.h" in headers
+    headers = sorted(path.relative_to(CORE).as_posix() for path in [*CORE.glob("*.h"), *CORE.glob("*/*.h")])
+    assert "kernels/kernels.h" in headers
     orders = [[header] * 2 for header in headers] + [headers, headers[::-1]]
     # threads.h, workers.h and pages.h need what Python.h, and so every extension module, asks glibc for.
     flags = [*STRICT, "-D_GNU_SOURCE", "-fsyntax-only", *(f"-D{macro}" for macro in WINDOWS), f"-I{CORE}"]
     flags += ["-isystem", sysconfig.get_path("include")]
     for order in orders:
         source = tmp_path / "source"
-        source.write_text("".join(f'#include "kernels/{name}"\n' for name in order) + "int main(void) { return 0; }\n")
+        source.write_text("".join(f'#include "{name}"\n' for name in order) + "int main(void) { return 0; }\n")
         compile_c(*flags, source, standard=standard, compiler=compiler)
 
 

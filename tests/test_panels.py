@@ -14,7 +14,7 @@ from test_every_way import make_items
 from test_nest import nest_of, plan_of
 
 from tilecore._core.write import panels as module
-from tilecore._core.write import processor
+from tilecore._core.resources import processor
 
 pytestmark = [pytest.mark.quick, pytest.mark.tree]
 

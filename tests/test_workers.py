@@ -127,7 +127,7 @@ for _ in range(2):
 
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory, compile_c, run):
-    """Run workers.c, a program of its own around kernels/workers.h: many jobs, callers and forks."""
+    """Run workers.c, a program of its own around runtime/workers.h: many jobs, callers and forks."""
     if sys.platform == "win32":
         pytest.skip("workers.c forks")
     path, core = tmp_path_factory.mktemp("workers") / "workers", HERE.parent / "tilecore" / "_core"

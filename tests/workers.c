@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #endif
 
-#include "kernels/workers.h"
+#include "runtime/workers.h"
 
 #define MAX_CALLERS 16
 #define MAX_ITERATIONS 3000

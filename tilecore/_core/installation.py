@@ -9,7 +9,7 @@ import numpy
 from tilecore._core.request.errors import short_repr
 from tilecore._core.resources.memory import get_max_bytes, get_recycle_limit, recycled_bytes
 from tilecore._core.resources.threads import get_num_threads
-from tilecore._core.write.processor import build, cache_sizes, instruction_sets  # type: ignore[import-not-found]
+from tilecore._core.resources.processor import build, cache_sizes, instruction_sets  # type: ignore[import-not-found]
 from tilecore._units import with_binary_unit
 from tilecore._version import __version__
 

@@ -1,5 +1,5 @@
 /* The table of instruction sets, what this processor has, and the bounds by which sets choose a kernel. The module
- * write/processor.pyx is linked with it. kernels.h explains the kernels. C11 / C++17; no Python.h. */
+ * resources/processor.pyx is linked with it. kernels.h explains the kernels. C11 / C++17; no Python.h. */
 #include "packing.h"
 
 #if defined(TILECORE_EMULATED) /* the tests' header that gives every set's intrinsics in plain C */

@@ -1,5 +1,5 @@
 /* The micro-kernels of tilecore: small loops that write rows of bytes, chosen by size, never by dtype. write/ calls
- * them, by write/processor.pxd. A plain C program can call them too: no Python.h, no allocation, no error.
+ * them, by resources/processor.pxd. A plain C program can call them too: no Python.h, no allocation, no error.
  *
  * A *row* lies together in the source and is written again and again. A *span* is a row with all of its copies, so it
  * has row * repeats bytes. Usually rows touch, and so do spans; else src_pitch and dst_pitch are their distances.
@@ -75,7 +75,7 @@
 
 #include <string.h>
 
-#include "config.h"
+#include "../config.h"
 
 /* States what a kernel needs of its caller. Only tests, sanitizers and fuzzing check it, by -DTILECORE_CHECKED. */
 #if defined(TILECORE_CHECKED)

@@ -6,7 +6,7 @@ from tilecore._core.config cimport tilecore_atomic_load
 cdef extern from "Python.h":
     ctypedef object (*vectorcallfunc)(object, PyObject *const *, size_t, PyObject *)
 
-cdef extern from "kernels/threads.h":
+cdef extern from "runtime/threads.h":
     bint tilecore_atomic_replace(vectorcallfunc *place, vectorcallfunc before, vectorcallfunc n) nogil
 
 cdef vectorcallfunc numpy_vectorcall

@@ -41,7 +41,7 @@ cdef extern from "Python.h":
     int PyTraceMalloc_Track(unsigned int domain, size_t at, size_t bytes)
 
 
-cdef extern from "kernels/arena.h" nogil:
+cdef extern from "runtime/arena.h" nogil:
     char *tilecore_arena_alloc(Py_ssize_t bytes, bint *prefaulted)
     bint tilecore_arena_free(char *data)
     Py_ssize_t tilecore_arena_capacity(char *data)

@@ -1,5 +1,5 @@
 from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, Nest
-from tilecore._core.write.processor cimport tilecore_rows
+from tilecore._core.resources.processor cimport tilecore_rows
 from tilecore._core.write.stores cimport Stores
 
 

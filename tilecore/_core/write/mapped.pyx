@@ -41,7 +41,7 @@ cdef enum:
     MAX_WAIT = 2                # so the file takes at most MAX_WAIT / FILE_COST, a third, of the result's bytes
 
 
-cdef extern from "kernels/pages.h" nogil:
+cdef extern from "runtime/pages.h" nogil:
     Py_ssize_t TILECORE_HUGE_BYTES
     Py_ssize_t tilecore_page_bytes()
     void tilecore_pages_free(void *at, Py_ssize_t bytes)

@@ -22,17 +22,17 @@ from tilecore._core.resources.process_state cimport in_main_thread
 from tilecore._core.resources.threads cimport default_threads, max_threads
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.panels cimport Panels, choose_panels, may_pack, new_scratch, pack_panel, write_panels
-from tilecore._core.write.processor cimport cached_bytes, kernels
+from tilecore._core.resources.processor cimport cached_bytes, kernels
 from tilecore._core.write.stores cimport ORDINARY, PAST_CACHES, Stores, choose_stores, note_written
 
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals()
 
-cdef extern from "kernels/threads.h" nogil:
+cdef extern from "runtime/threads.h" nogil:
     long long tilecore_nanoseconds(int of_thread)
 
-cdef extern from "kernels/workers.h" nogil:  # this module holds the process' workers
+cdef extern from "runtime/workers.h" nogil:  # this module holds the process' workers
     ctypedef struct tilecore_record:
         pass
 

@@ -14,7 +14,7 @@
 #ifndef TILECORE_PAGES_H
 #define TILECORE_PAGES_H
 
-#include "config.h"
+#include "../config.h"
 
 /* The size of a huge page on most processors and systems. */
 #define TILECORE_HUGE_BYTES ((ptrdiff_t)2 << 20)

@@ -3,7 +3,7 @@
 #ifndef TILECORE_THREADS_H
 #define TILECORE_THREADS_H
 
-#include "config.h"
+#include "../config.h"
 
 #if defined(_WIN32)
 #ifndef WIN32_LEAN_AND_MEAN

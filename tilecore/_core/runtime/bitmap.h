@@ -7,7 +7,7 @@
 #ifndef TILECORE_BITMAP_H
 #define TILECORE_BITMAP_H
 
-#include "config.h"
+#include "../config.h"
 
 #define TILECORE_WORD 64
 
