@@ -49,6 +49,7 @@ cdef extern from "kernels/arena.h" nogil:
     void tilecore_arena_set_limit(Py_ssize_t limit)
     Py_ssize_t tilecore_arena_limit()
     Py_ssize_t tilecore_arena_idle()
+    void tilecore_arena_leave_heap(bint leave)
     int tilecore_arena_start(bint huge)
     bint tilecore_addresses_limited()
 
@@ -294,6 +295,11 @@ def release_memory():
     0
     """
     tilecore_arena_trim(0)
+
+
+def leave_heap(bint leave):
+    """Whether glibc's heap must stay as it is: a profile would change the program that it measures."""
+    tilecore_arena_leave_heap(leave)
 
 
 if tilecore_arena_start(os.environ.get("NUMPY_MADVISE_HUGEPAGE") != "0"):
