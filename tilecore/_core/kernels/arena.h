@@ -330,7 +330,8 @@ static void tilecore_arena_new_change(void)
 }
 
 /* Before fork() the watcher ends, and idle pages beyond TILECORE_SPARE_BYTES are released: in the parent no watcher may
- * begin just after it, when Python counts the threads. The lock is held until the handlers below release it. */
+ * begin just after it, when Python counts the threads, but only once a result is freed. The lock is held until the
+ * handlers below release it. */
 static void tilecore_arena_before_fork(void)
 {
     tilecore_acquire(&tilecore_arena_lock);

@@ -60,8 +60,8 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 /* From this size on each call queries the address limits. That takes 0.3 us, in a call that takes over 100. */
 #define TILECORE_QUERY_BYTES ((ptrdiff_t)4 << 20)
 
-/* If no result is freed for this time, idle memory above TILECORE_SPARE_BYTES is released. A gigabyte that is allocated
- * anew each minute costs at most 1 % of the time. `TIMES` in tests/test_docs.py has the texts that state both times. */
+/* If no result is freed for this time, all idle memory is released. A gigabyte that is allocated anew each minute costs
+ * at most 1 % of the time. `TIMES` in tests/test_docs.py has the texts that state both times. */
 #ifndef TILECORE_IDLE_MILLISECONDS
 #define TILECORE_IDLE_MILLISECONDS 60000
 #endif

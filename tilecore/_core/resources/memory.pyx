@@ -231,8 +231,8 @@ def recycled_bytes():
 
     When a result of 128 KiB or more is garbage-collected, its memory is kept, and later results of any size reuse
     it. Idle memory is at most 64 MiB plus the last minute's peak of memory in use. A minute after the last result was
-    garbage-collected, all idle memory goes back to the system if it is more than 64 MiB. `release_memory` returns it at
-    once. A fork leaves at most 64 MiB idle in the parent, and none in the child. Recycling is Linux-only.
+    garbage-collected, all idle memory goes back to the system. `release_memory` returns it at once. A fork leaves at
+    most 64 MiB idle in the parent, and none in the child. Recycling is Linux-only.
 
     Returns
     -------
@@ -287,7 +287,7 @@ def set_recycle_limit(n, /):
 
 
 def release_memory():
-    """Return all idle memory to the system; see `recycled_bytes`.
+    """Return all idle memory to the system, also that of glibc's heap; see `recycled_bytes`.
 
     >>> import tilecore
     >>> tilecore.release_memory()
