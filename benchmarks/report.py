@@ -214,6 +214,8 @@ The same programs, each beside two processes for each CPU that compute, copy arr
         ["In programs with results of random sizes",
          "By how much is alive at most, and the largest size; the repeats make a result of the mean size.",
          ratio_table(run, "sizes")],
+        ["In random programs", "Processor time of a step that tiles and does two to seven other things.",
+         summary_table(run, "mixed")],
         ["Functions that do the same for some shapes", """\
 numpy.?stack: by the axis; torch.expand: with `.contiguous()`. A function that is not named does other work.""",
          ratio_table(run, "rival", run.others("rival"), "time relative to tilecore")],

@@ -19,6 +19,7 @@ import numpy
 
 from tilecore._core.arrays import tile
 from tilecore._core.request.numpy_own import numpy_tile
+from tilecore._core.resources.memory import leave_heap
 
 cimport cython
 cimport numpy as cnp
@@ -199,6 +200,7 @@ cdef class ProfileBlock:
             measuring = self.function
         self.token = install(measure)
         self.active.append(self.profile)
+        leave_heap(True)
         return table
 
     def leave(self):
@@ -207,6 +209,7 @@ cdef class ProfileBlock:
         active = self.profile in self.active
         if active:
             self.active.remove(self.profile)
+            leave_heap(bool(self.active))
         return active
 
     def __exit__(self, *exception):

@@ -49,6 +49,7 @@ cdef extern from "runtime/arena.h" nogil:
     void tilecore_arena_set_limit(Py_ssize_t limit)
     Py_ssize_t tilecore_arena_limit()
     Py_ssize_t tilecore_arena_idle()
+    void tilecore_arena_leave_heap(bint leave)
     int tilecore_arena_start(bint huge)
     bint tilecore_addresses_limited()
 
@@ -230,8 +231,8 @@ def recycled_bytes():
 
     When a result of 128 KiB or more is garbage-collected, its memory is kept, and later results of any size reuse
     it. Idle memory is at most 64 MiB plus the last minute's peak of memory in use. A minute after the last result was
-    garbage-collected, all idle memory goes back to the system if it is more than 64 MiB. `release_memory` returns it at
-    once. A fork leaves at most 64 MiB idle in the parent, and none in the child. Recycling is Linux-only.
+    garbage-collected, all idle memory goes back to the system. `release_memory` returns it at once. A fork leaves at
+    most 64 MiB idle in the parent, and none in the child. Recycling is Linux-only.
 
     Returns
     -------
@@ -286,7 +287,7 @@ def set_recycle_limit(n, /):
 
 
 def release_memory():
-    """Return all idle memory to the system; see `recycled_bytes`.
+    """Return all idle memory to the system, also that of glibc's heap; see `recycled_bytes`.
 
     >>> import tilecore
     >>> tilecore.release_memory()
@@ -294,6 +295,11 @@ def release_memory():
     0
     """
     tilecore_arena_trim(0)
+
+
+def leave_heap(bint leave):
+    """Whether glibc's heap must stay as it is: a profile would change the program that it measures."""
+    tilecore_arena_leave_heap(leave)
 
 
 if tilecore_arena_start(os.environ.get("NUMPY_MADVISE_HUGEPAGE") != "0"):

@@ -22,6 +22,11 @@ TILECORE_UNUSED static ptrdiff_t tilecore_arena_limit(void) { return tilecore_at
 #if defined(__linux__)
 #include <stdlib.h>
 #include <string.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#else
+#define malloc_trim(pad) ((void)(pad))
+#endif
 
 /* ---------------------------------------------------------------- arenas, under the lock; counted in granules */
 
@@ -58,10 +63,34 @@ static struct {
     long long freed;       /* when a result was last freed, in milliseconds */
     int watched;           /* whether there is a watcher; -1 if it must end, because of a fork() */
     int huge;              /* whether to advise huge pages */
+    int heap;              /* 1 once tilecore_arena_raise_heap has run; -1 while it must not */
 } tilecore_arenas;
 
 static ptrdiff_t tilecore_arena_bytes(ptrdiff_t n) { return n * tilecore_arenas.granule; }
 static char *tilecore_arena_at(const tilecore_arena *a, ptrdiff_t from) { return a->base + tilecore_arena_bytes(from); }
+
+/* glibc maps blocks above a threshold, and releases the end of its heap above twice that: the program's other arrays get
+ * new pages in each step. The threshold is the largest mapped block that was freed. So this function frees one, of which
+ * no page was touched. Its size is in proportion to the limit of idle memory. */
+static void tilecore_arena_raise_heap(void)
+{
+#if defined(__GLIBC__)
+    const ptrdiff_t share = tilecore_arena_limit() / TILECORE_HEAP_SHARE;
+    void *volatile block = malloc((size_t)(share < TILECORE_HEAP_BYTES ? share : TILECORE_HEAP_BYTES));
+    free(block); /* volatile: or compilers remove both */
+    tilecore_arenas.heap = 1;
+#endif
+}
+
+/* Releases the heap's pages, meanwhile without the lock: glibc holds that of a heap for up to 0.3 ms a MiB, for which
+ * malloc and fork() wait there anyway. */
+static void tilecore_arena_trim_heap(void)
+{
+    if (tilecore_arenas.heap <= 0) return;
+    tilecore_release(&tilecore_arena_lock);
+    malloc_trim(0);
+    tilecore_acquire(&tilecore_arena_lock);
+}
 
 /* Makes an arena of at least `n` granules. Returns NULL if that fails. */
 static tilecore_arena *tilecore_arena_new(ptrdiff_t n)
@@ -158,17 +187,19 @@ static void tilecore_arena_remove(void)
     }
 }
 
-/* The watcher, a thread, releases all idle pages if no result was freed for TILECORE_IDLE_MILLISECONDS. It lives only
- * while more than TILECORE_SPARE_BYTES are idle. Nobody joins it: it may end long before the next watcher begins. */
+/* The watcher, a thread, releases all idle pages, and the heap's, if no result was freed for TILECORE_IDLE_MILLISECONDS.
+ * It lives only while pages are idle. Nobody joins it: it may end long before the next watcher begins. */
 static void tilecore_arena_watch(void)
 {
     pthread_detach(pthread_self());
     tilecore_acquire(&tilecore_arena_lock);
-    while (tilecore_arenas.watched > 0 && tilecore_arena_bytes(tilecore_arenas.idle) > TILECORE_SPARE_BYTES) {
+    while (tilecore_arenas.watched > 0 && tilecore_arenas.idle) {
         const long long end = tilecore_arenas.freed + TILECORE_IDLE_MILLISECONDS;
         const struct timespec until = {(time_t)(end / 1000), (long)(end % 1000 * 1000000)};
-        if (tilecore_nanoseconds(0) / 1000000 >= end) tilecore_arena_shrink(0);
-        else pthread_cond_timedwait(&tilecore_arena_change, &tilecore_arena_lock, &until);
+        if (tilecore_nanoseconds(0) / 1000000 >= end) {
+            tilecore_arena_shrink(0);
+            tilecore_arena_trim_heap();
+        } else pthread_cond_timedwait(&tilecore_arena_change, &tilecore_arena_lock, &until);
     }
     tilecore_arenas.watched = 0;
     tilecore_wake_all(&tilecore_arena_change);
@@ -198,7 +229,7 @@ static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t t
     if (tilecore_bits_set(a->paged, from, to, 1) < to - from) tilecore_arena_drop(a, from, to); /* pages of a parent */
     if (bytes >= TILECORE_QUERY_BYTES && tilecore_addresses_limited()) tilecore_arena_remove();
     else if (tilecore_arena_bytes(tilecore_arenas.idle) > keep) tilecore_arena_shrink(keep);
-    if (!tilecore_arenas.watched && tilecore_arena_bytes(tilecore_arenas.idle) > TILECORE_SPARE_BYTES) {
+    if (!tilecore_arenas.watched && tilecore_arenas.idle) {
         tilecore_await_end(&tilecore_arena_watcher); /* of the watcher before */
         tilecore_arenas.watched = tilecore_thread_new(&tilecore_arena_watcher, tilecore_arena_watch);
     }
@@ -230,6 +261,7 @@ TILECORE_UNUSED static char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefault
         fresh = n - tilecore_bits_set(a->paged, from, from + n, 1);
         tilecore_arenas.alive += n, tilecore_arenas.idle -= n - fresh;
         data = tilecore_arena_at(a, from);
+        if (!tilecore_arenas.heap) tilecore_arena_raise_heap();
         tilecore_unpoison(data, tilecore_arena_bytes(n));
     }
     tilecore_release(&tilecore_arena_lock);
@@ -260,12 +292,21 @@ TILECORE_UNUSED static ptrdiff_t tilecore_arena_capacity(char *data)
     return bytes;
 }
 
-/* Releases idle pages beyond `limit` bytes. */
+/* Releases idle pages beyond `limit` bytes; with a limit of 0, the heap's too. */
 TILECORE_UNUSED static void tilecore_arena_trim(ptrdiff_t limit)
 {
     tilecore_acquire(&tilecore_arena_lock);
     if (!limit && tilecore_addresses_limited()) tilecore_arena_remove();
     else tilecore_arena_shrink(limit);
+    if (!limit) tilecore_arena_trim_heap();
+    tilecore_release(&tilecore_arena_lock);
+}
+
+/* Leaves the heap as it is from now on, or until the next result. */
+TILECORE_UNUSED static void tilecore_arena_leave_heap(int leave)
+{
+    tilecore_acquire(&tilecore_arena_lock);
+    if (tilecore_arenas.heap <= 0) tilecore_arenas.heap = -leave;
     tilecore_release(&tilecore_arena_lock);
 }
 
@@ -289,7 +330,8 @@ static void tilecore_arena_new_change(void)
 }
 
 /* Before fork() the watcher ends, and idle pages beyond TILECORE_SPARE_BYTES are released: in the parent no watcher may
- * begin just after it, when Python counts the threads. The lock is held until the handlers below release it. */
+ * begin just after it, when Python counts the threads, but only once a result is freed. The lock is held until the
+ * handlers below release it. */
 static void tilecore_arena_before_fork(void)
 {
     tilecore_acquire(&tilecore_arena_lock);
@@ -331,6 +373,7 @@ TILECORE_UNUSED static int tilecore_arena_start(int huge)
 #define tilecore_arena_capacity(data) ((void)(data), (ptrdiff_t)0)
 #define tilecore_arena_trim(limit) ((void)(limit))
 #define tilecore_arena_idle() 0
+#define tilecore_arena_leave_heap(leave) ((void)(leave))
 #define tilecore_arena_start(huge) ((void)(huge), 0)
 
 #endif
