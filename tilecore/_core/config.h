@@ -52,11 +52,6 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 /* So many idle pages are kept beyond a program's peak use, because its use varies. */
 #define TILECORE_SPARE_BYTES ((ptrdiff_t)64 << 20)
 
-/* What the threshold of glibc's heap becomes (arena.h): this share of the limit of idle memory, or at most 24 MiB with
- * the header of a block. glibc itself would go up to 32, but never trims the heaps of threads, 64 MiB, at twice that. */
-#define TILECORE_HEAP_SHARE 16
-#define TILECORE_HEAP_BYTES (((ptrdiff_t)24 << 20) - 65536)
-
 /* From this size on each call queries the address limits. That takes 0.3 us, in a call that takes over 100. */
 #define TILECORE_QUERY_BYTES ((ptrdiff_t)4 << 20)
 

@@ -19,7 +19,6 @@ import numpy
 
 from tilecore._core.arrays import tile
 from tilecore._core.request.numpy_own import numpy_tile
-from tilecore._core.resources.memory import leave_heap
 
 cimport cython
 cimport numpy as cnp
@@ -35,6 +34,7 @@ from tilecore._core.request.integers cimport as_tuple, read_fast
 from tilecore._core.request.numpy_own cimport (
     numpy_vectorcall, points_to, tile_pointer, tilecore_atomic_replace, vectorcallfunc,
 )
+from tilecore._core.resources cimport memory
 
 cnp.import_array()
 
@@ -200,7 +200,7 @@ cdef class ProfileBlock:
             measuring = self.function
         self.token = install(measure)
         self.active.append(self.profile)
-        leave_heap(True)
+        memory.heap_stays = True
         return table
 
     def leave(self):
@@ -209,7 +209,7 @@ cdef class ProfileBlock:
         active = self.profile in self.active
         if active:
             self.active.remove(self.profile)
-            leave_heap(bool(self.active))
+            memory.heap_stays = len(self.active) > 0
         return active
 
     def __exit__(self, *exception):

@@ -49,7 +49,7 @@ cdef extern from "runtime/arena.h" nogil:
     void tilecore_arena_set_limit(Py_ssize_t limit)
     Py_ssize_t tilecore_arena_limit()
     Py_ssize_t tilecore_arena_idle()
-    void tilecore_arena_leave_heap(bint leave)
+    void tilecore_arena_raise_heap(bint stays)
     int tilecore_arena_start(bint huge)
     bint tilecore_addresses_limited()
 
@@ -144,6 +144,7 @@ cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtyp
     data = tilecore_arena_alloc(nbytes, prefaulted)
     if data == NULL:
         return None
+    tilecore_arena_raise_heap(heap_stays)
     if PyDataType_REFCHK(dtype):
         memset(data, 0, nbytes)
     array = try_array(ndim, shape, dtype, data, NPY_ARRAY_CARRAY)
@@ -295,11 +296,6 @@ def release_memory():
     0
     """
     tilecore_arena_trim(0)
-
-
-def leave_heap(bint leave):
-    """Whether glibc's heap must stay as it is: a profile would change the program that it measures."""
-    tilecore_arena_leave_heap(leave)
 
 
 if tilecore_arena_start(os.environ.get("NUMPY_MADVISE_HUGEPAGE") != "0"):

@@ -25,7 +25,7 @@ TILECORE_UNUSED static ptrdiff_t tilecore_arena_limit(void) { return tilecore_at
 #if defined(__GLIBC__)
 #include <malloc.h>
 #else
-#define malloc_trim(pad) ((void)(pad))
+#define malloc_trim(pad) ((void)0)
 #endif
 
 /* ---------------------------------------------------------------- arenas, under the lock; counted in granules */
@@ -54,6 +54,7 @@ typedef struct tilecore_arena {
 static tilecore_lock tilecore_arena_lock = TILECORE_LOCK_INIT;
 static tilecore_condition tilecore_arena_change; /* `watched` changed; its clock is that of `freed` */
 static tilecore_thread tilecore_arena_watcher;
+static ptrdiff_t tilecore_heap_raised; /* whether glibc's heap was made to keep pages */
 static struct {
     tilecore_arena all[64]; /* twenty would cover all addresses */
     int n;
@@ -63,34 +64,10 @@ static struct {
     long long freed;       /* when a result was last freed, in milliseconds */
     int watched;           /* whether there is a watcher; -1 if it must end, because of a fork() */
     int huge;              /* whether to advise huge pages */
-    int heap;              /* 1 once tilecore_arena_raise_heap has run; -1 while it must not */
 } tilecore_arenas;
 
 static ptrdiff_t tilecore_arena_bytes(ptrdiff_t n) { return n * tilecore_arenas.granule; }
 static char *tilecore_arena_at(const tilecore_arena *a, ptrdiff_t from) { return a->base + tilecore_arena_bytes(from); }
-
-/* glibc maps blocks above a threshold, and releases the end of its heap above twice that: the program's other arrays get
- * new pages in each step. The threshold is the largest mapped block that was freed. So this function frees one, of which
- * no page was touched. Its size is in proportion to the limit of idle memory. */
-static void tilecore_arena_raise_heap(void)
-{
-#if defined(__GLIBC__)
-    const ptrdiff_t share = tilecore_arena_limit() / TILECORE_HEAP_SHARE;
-    void *volatile block = malloc((size_t)(share < TILECORE_HEAP_BYTES ? share : TILECORE_HEAP_BYTES));
-    free(block); /* volatile: or compilers remove both */
-    tilecore_arenas.heap = 1;
-#endif
-}
-
-/* Releases the heap's pages, meanwhile without the lock: glibc holds that of a heap for up to 0.3 ms a MiB, for which
- * malloc and fork() wait there anyway. */
-static void tilecore_arena_trim_heap(void)
-{
-    if (tilecore_arenas.heap <= 0) return;
-    tilecore_release(&tilecore_arena_lock);
-    malloc_trim(0);
-    tilecore_acquire(&tilecore_arena_lock);
-}
 
 /* Makes an arena of at least `n` granules. Returns NULL if that fails. */
 static tilecore_arena *tilecore_arena_new(ptrdiff_t n)
@@ -187,7 +164,9 @@ static void tilecore_arena_remove(void)
     }
 }
 
-/* The watcher, a thread, releases all idle pages, and the heap's, if no result was freed for TILECORE_IDLE_MILLISECONDS.
+TILECORE_UNUSED static void tilecore_arena_trim(ptrdiff_t limit);
+
+/* The watcher, a thread, releases all idle pages, and the heap's, if no result was freed for so many milliseconds.
  * It lives only while pages are idle. Nobody joins it: it may end long before the next watcher begins. */
 static void tilecore_arena_watch(void)
 {
@@ -197,8 +176,9 @@ static void tilecore_arena_watch(void)
         const long long end = tilecore_arenas.freed + TILECORE_IDLE_MILLISECONDS;
         const struct timespec until = {(time_t)(end / 1000), (long)(end % 1000 * 1000000)};
         if (tilecore_nanoseconds(0) / 1000000 >= end) {
-            tilecore_arena_shrink(0);
-            tilecore_arena_trim_heap();
+            tilecore_release(&tilecore_arena_lock); /* a fork waits here, but no call */
+            tilecore_arena_trim(0);
+            tilecore_acquire(&tilecore_arena_lock);
         } else pthread_cond_timedwait(&tilecore_arena_change, &tilecore_arena_lock, &until);
     }
     tilecore_arenas.watched = 0;
@@ -261,7 +241,6 @@ TILECORE_UNUSED static char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefault
         fresh = n - tilecore_bits_set(a->paged, from, from + n, 1);
         tilecore_arenas.alive += n, tilecore_arenas.idle -= n - fresh;
         data = tilecore_arena_at(a, from);
-        if (!tilecore_arenas.heap) tilecore_arena_raise_heap();
         tilecore_unpoison(data, tilecore_arena_bytes(n));
     }
     tilecore_release(&tilecore_arena_lock);
@@ -298,16 +277,20 @@ TILECORE_UNUSED static void tilecore_arena_trim(ptrdiff_t limit)
     tilecore_acquire(&tilecore_arena_lock);
     if (!limit && tilecore_addresses_limited()) tilecore_arena_remove();
     else tilecore_arena_shrink(limit);
-    if (!limit) tilecore_arena_trim_heap();
     tilecore_release(&tilecore_arena_lock);
+    if (!limit && tilecore_atomic_load(&tilecore_heap_raised)) malloc_trim(0); /* it may hold up malloc and fork() */
 }
 
-/* Leaves the heap as it is from now on, or until the next result. */
-TILECORE_UNUSED static void tilecore_arena_leave_heap(int leave)
+/* glibc maps blocks above a threshold, and releases the end of its heap above twice that: a program's other arrays get
+ * new pages in each step. The threshold follows the largest mapped block that was freed. So one is freed here, once and
+ * untouched: of a 16th of the limit, or 24 MiB; by 32, the heaps of threads, of 64, would never be trimmed. */
+TILECORE_UNUSED static void tilecore_arena_raise_heap(int stays)
 {
-    tilecore_acquire(&tilecore_arena_lock);
-    if (tilecore_arenas.heap <= 0) tilecore_arenas.heap = -leave;
-    tilecore_release(&tilecore_arena_lock);
+    const ptrdiff_t most = ((ptrdiff_t)24 << 20) - 65536, share = tilecore_arena_limit() / 16;
+    void *volatile block; /* or compilers remove it */
+    if (stays || tilecore_atomic_load(&tilecore_heap_raised) || tilecore_atomic_add(&tilecore_heap_raised, 1)) return;
+    block = malloc((size_t)(share < most ? share : most));
+    free(block);
 }
 
 TILECORE_UNUSED static ptrdiff_t tilecore_arena_idle(void)
@@ -330,8 +313,7 @@ static void tilecore_arena_new_change(void)
 }
 
 /* Before fork() the watcher ends, and idle pages beyond TILECORE_SPARE_BYTES are released: in the parent no watcher may
- * begin just after it, when Python counts the threads, but only once a result is freed. The lock is held until the
- * handlers below release it. */
+ * begin just after it, when Python counts the threads. The lock is held until the handlers below release it. */
 static void tilecore_arena_before_fork(void)
 {
     tilecore_acquire(&tilecore_arena_lock);
@@ -373,7 +355,7 @@ TILECORE_UNUSED static int tilecore_arena_start(int huge)
 #define tilecore_arena_capacity(data) ((void)(data), (ptrdiff_t)0)
 #define tilecore_arena_trim(limit) ((void)(limit))
 #define tilecore_arena_idle() 0
-#define tilecore_arena_leave_heap(leave) ((void)(leave))
+#define tilecore_arena_raise_heap(stays) ((void)(stays))
 #define tilecore_arena_start(huge) ((void)(huge), 0)
 
 #endif
