@@ -5,7 +5,9 @@
 #define TILECORE_IDLE_MILLISECONDS minute
 long looked;              /* runs of bits that were looked at */
 long long minute = 60000; /* milliseconds */
-#include "runtime/arena.h"
+#include "runtime/pages.c"
+#include "runtime/threads.c"
+#include "runtime/arena.c"
 
 int start(void) { return tilecore_arena_start(1); }
 char *take(ptrdiff_t bytes, int *prefaulted) { return tilecore_arena_alloc(bytes, prefaulted); }

@@ -13,8 +13,8 @@ from declared import get_function, get_struct
 from test_every_way import make_items
 from test_nest import nest_of, plan_of
 
-from tilecore._core.write import panels as module
 from tilecore._core.resources import processor
+from tilecore._core.write import panels as module
 
 pytestmark = [pytest.mark.quick, pytest.mark.tree]
 

@@ -127,7 +127,7 @@ for _ in range(2):
 
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory, compile_c, run):
-    """Run workers.c, a program of its own around runtime/workers.h: many jobs, callers and forks."""
+    """Run workers.c, a program of its own around runtime/workers.c: many jobs, callers and forks."""
     if sys.platform == "win32":
         pytest.skip("workers.c forks")
     path, core = tmp_path_factory.mktemp("workers") / "workers", HERE.parent / "tilecore" / "_core"
@@ -152,7 +152,7 @@ def test_all_workers_are_woken_in_a_child_too(workers):
 
 @pytest.mark.tree
 def test_calls_are_alone_after_losses(workers):
-    """How many calls in turn have workers, are serial, have workers, and so on: see learn_threads.h."""
+    """How many calls in turn have workers, are serial, have workers, and so on: see learn_threads.c."""
     assert workers().splitlines() == [
         "gains 3 1 4 1 8 1 16 1 32 1 64 1 64 1",
         "busy 1 4 1 12 1 28 1 60 1 124 1 128 1 128 1",

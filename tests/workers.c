@@ -24,7 +24,9 @@
 #include <sys/wait.h>
 #endif
 
-#include "runtime/workers.h"
+#include "runtime/learn_threads.c"
+#include "runtime/threads.c"
+#include "runtime/workers.c"
 
 #define MAX_CALLERS 16
 #define MAX_ITERATIONS 3000

@@ -1,4 +1,4 @@
-"""Sizes that several files use, a checked product, and atomic counters: see config.h and runtime/threads.h."""
+"""Sizes that several files use, and a checked product: see config.h."""
 
 
 cdef extern from "config.h" nogil:
@@ -7,8 +7,3 @@ cdef extern from "config.h" nogil:
     Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_NEW_THREAD_BYTES, TILECORE_BYTES_A_THREAD
     long long TILECORE_CHECK_NANOSECONDS, TILECORE_FIRST_CHECK_NANOSECONDS
     bint tilecore_multiply(Py_ssize_t a, Py_ssize_t b, Py_ssize_t *product)
-
-cdef extern from "runtime/threads.h" nogil:
-    Py_ssize_t tilecore_atomic_add(Py_ssize_t *counter, Py_ssize_t n)
-    Py_ssize_t tilecore_atomic_load(const Py_ssize_t *counter)
-    void tilecore_atomic_store(Py_ssize_t *counter, Py_ssize_t n)

@@ -196,7 +196,7 @@ enum { TILECORE_HAS_QUICK_MOVE = 1 };
 /* What is faster on a processor: no instruction reports it. */
 typedef struct tilecore_processor {
     unsigned has;         /* bits of tilecore_features */
-    int halves;           /* of the last cache, from which on outputs are written past the caches */
+    int quarters;         /* of the last cache, from which on outputs are written past the caches */
     ptrdiff_t move_bytes; /* blocks from this size on are copied by REP MOVSB */
 } tilecore_processor;
 

@@ -3,7 +3,7 @@
 
 The first touch of a page takes 1 to 4 us, and memory that has left the caches takes two to four times as long to write
 as memory still in them. While a program makes and drops other arrays, the C library returns memory to the system and
-requests it again, in each call. So results of TILECORE_SMALL_BYTES or more lie in memory of our own (arena.h).
+requests it again, in each call. So results of TILECORE_SMALL_BYTES or more lie in memory of our own (arena.c).
 
 An array owns this memory as every NumPy array does, through a memory handler (NEP 49). NumPy calls `handler_free` when
 it deallocates the array. A view, a buffer or a DLPack capsule keeps the array alive, so nothing reads reused memory.
@@ -27,7 +27,8 @@ from cpython.ref cimport Py_INCREF
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset, strcpy
 
-from tilecore._core.config cimport TILECORE_SMALL_BYTES, tilecore_atomic_load, tilecore_atomic_store
+from tilecore._core.atomic cimport tilecore_atomic_load, tilecore_atomic_store
+from tilecore._core.config cimport TILECORE_SMALL_BYTES
 from tilecore._core.numpy_api cimport (
     NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA, NPY_VSTRING, PyArrayObject_fields, PyDataMem_DefaultHandler,
     PyDataMem_GetHandler, PyDataMem_Handler, PyDataType_REFCHK, try_array,
@@ -51,6 +52,8 @@ cdef extern from "runtime/arena.h" nogil:
     Py_ssize_t tilecore_arena_idle()
     void tilecore_arena_raise_heap(bint stays)
     int tilecore_arena_start(bint huge)
+
+cdef extern from "runtime/pages.h" nogil:
     bint tilecore_addresses_limited()
 
 

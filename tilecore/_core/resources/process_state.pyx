@@ -7,7 +7,7 @@ import threading
 
 from tilecore._core.resources.machine import cpu_quota
 
-from tilecore._core.config cimport tilecore_atomic_load, tilecore_atomic_store
+from tilecore._core.atomic cimport tilecore_atomic_load, tilecore_atomic_store
 
 
 cdef extern from "runtime/threads.h" nogil:

@@ -21,7 +21,8 @@ cimport cython
 cimport numpy as cnp
 from libc.stdlib cimport free, malloc
 
-from tilecore._core.config cimport TILECORE_CHECK_BYTES, tilecore_atomic_add, tilecore_atomic_load
+from tilecore._core.atomic cimport tilecore_atomic_add, tilecore_atomic_load
+from tilecore._core.config cimport TILECORE_CHECK_BYTES
 from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_upon
 from tilecore._core.plan.nest cimport Loop, Nest, nest_init, nest_push
 from tilecore._core.plan.plan cimport Plan, plan_fits

@@ -32,7 +32,7 @@ cdef extern from "Python.h":
 cdef extern from "runtime/threads.h" nogil:
     long long tilecore_nanoseconds(int of_thread)
 
-cdef extern from "runtime/workers.h" nogil:  # this module holds the process' workers
+cdef extern from "runtime/workers.h" nogil:
     ctypedef struct tilecore_record:
         pass
 
@@ -264,7 +264,7 @@ cdef int choose_threads(const tilecore_job *job, int kind, Stores stores, Py_ssi
 
     Two threads need TILECORE_THREAD_BYTES in all; three and more need TILECORE_BYTES_A_THREAD each. The default is one
     thread if the call writes little into new memory, or if that was faster in earlier jobs of this kind and size
-    (learn_threads.h). Sets `record` to the record of such jobs, or to NULL if there was no choice.
+    (learn_threads.c). Sets `record` to the record of such jobs, or to NULL if there was no choice.
     """
     cdef Py_ssize_t iterations = job.last - job.first, left = iterations * job.each
     cdef Py_ssize_t by_size = max(left // TILECORE_BYTES_A_THREAD, 2 if left >= TILECORE_THREAD_BYTES else 1)

@@ -48,7 +48,7 @@ static const tilecore_row_kernel *tilecore_choose_avx512vbmi(const tilecore_rows
                                                              ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row;
-    const int few = row > 24 && row <= 32 && repeats <= 3 && rows * self->span > 32768;
+    const int few = row > 24 && row <= 32 && repeats <= 3 && rows * self->span > TILECORE_FIRST_CACHE_BYTES;
     if (repeats > 1 && self->in_first_cache && self->span >= 2 * TILECORE_DOUBLING_SPAN)
         return &TILECORE_KERNEL(doubling);
     if (repeats > 1 && (few || (row > 128 && !self->in_first_cache)))

@@ -1,0 +1,98 @@
+/* A second thread doubles the speed on one machine, and gains nothing on the next. Beside busy processes calls take
+ * several times as long with it. Each call with workers knows two paces, in nanoseconds a MiB: its own (pace), and that
+ * of its caller's part (beside), in processor time, which other processes do not lengthen. `beside * factor` estimates
+ * the pace of a serial call: occasional serial calls measure `factor`, which corrects for the bandwidth that threads
+ * share. `loss` is the real pace over that estimate: above 1, workers made the call slower.
+ *
+ *     factor = serial pace / beside          loss = pace / (beside * factor)
+ *
+ * Single calls vary: after a change of the calling thread one may take 1.3 times as long. So losses are smoothed. The
+ * first call with workers after a serial one wakes them: it is ignored unless waking explains less than it lost. After
+ * a loss the next 4 calls are serial (TILECORE_MIN_BACKOFF), after each further loss twice as many and 4 more.
+ *
+ *     calls      w w w s w w w w s w w w w w w w w s w w w ... w w L s s s s w w L s s s s s s s s s s s s w ...
+ *                      pauses of 2, 4, 8, .., 64: the factor         loss: 4       again: 12 */
+#include "learn_threads.h"
+#include "atomic.h"
+
+#define TILECORE_MIN_BACKOFF 4
+#define TILECORE_MAX_BACKOFF 128
+#define TILECORE_MAX_SMALL_BACKOFF 32 /* after losses below TILECORE_SMALL_LOSS */
+#define TILECORE_MAX_PAUSE 64 /* calls with workers between two serial ones */
+#define TILECORE_ONE 1024 /* ratios, of a pace to another, are counted in parts of this */
+#define TILECORE_WAKING_LOSS (TILECORE_ONE * 5 / 2) /* to wake workers that sleep deeply costs less than this */
+#define TILECORE_BEARABLE_LOSS (TILECORE_ONE * 15 / 16) /* a smaller gain is not worth a second processor's time */
+#define TILECORE_SMALL_LOSS (TILECORE_ONE * 3 / 2)
+#define TILECORE_TRIAL_LOSS (TILECORE_ONE * 3 / 4) /* smoothing starts anew here: a trial takes two or three calls */
+
+/* Counters, at first 0. */
+struct tilecore_record {
+    ptrdiff_t beside; /* the pace of the caller's part in the last call with workers */
+    ptrdiff_t factor; /* the pace of serial calls over `beside`, smoothed */
+    ptrdiff_t loss;   /* the pace with workers over that of serial calls, smoothed */
+    ptrdiff_t next;   /* n > 0: the next n calls are serial; n < 0: -n calls with workers, then a serial one */
+    ptrdiff_t parallel;       /* calls with workers since the last serial one */
+    ptrdiff_t pause;          /* the last one: calls with workers between two serial ones */
+    ptrdiff_t backoff;        /* how many calls the last loss made serial; each gain makes it smaller */
+};
+
+static tilecore_record tilecore_records[TILECORE_TASK_KINDS][2][2][TILECORE_SIZES];
+
+tilecore_record *tilecore_find_record(int kind, int new_pages, int past_caches, ptrdiff_t bytes)
+{
+    return &tilecore_records[kind][new_pages][past_caches][tilecore_size_class(bytes)];
+}
+
+int tilecore_next_is_serial(tilecore_record *record)
+{
+    const ptrdiff_t next = tilecore_atomic_load(&record->next);
+    ptrdiff_t pause = tilecore_atomic_load(&record->pause), after = next > 0 ? next - 1 : next + 1;
+    if (next == -1) {
+        after = 1;
+    } else if (next == 0 || next == 1) {
+        if (pause < TILECORE_MAX_PAUSE) pause = pause ? 2 * pause : 2;
+        tilecore_atomic_store(&record->pause, pause);
+        after = -pause;
+    }
+    tilecore_atomic_store(&record->next, after);
+    if (next > 0) tilecore_atomic_store(&record->parallel, 0);
+    return next > 0;
+}
+
+static ptrdiff_t tilecore_smooth(ptrdiff_t *mean, ptrdiff_t now)
+{
+    const ptrdiff_t before = tilecore_atomic_load(mean);
+    if (before) now = before + (now - before) / 4;
+    tilecore_atomic_store(mean, now);
+    return now;
+}
+
+void tilecore_note_serial(tilecore_record *record, double pace)
+{
+    const ptrdiff_t beside = tilecore_atomic_load(&record->beside);
+    const double ratio = pace / ((double)beside + 1); /* above 1, something else made the call slow */
+    if (beside) tilecore_smooth(&record->factor, ratio < 1 ? (ptrdiff_t)(ratio * TILECORE_ONE) : TILECORE_ONE);
+}
+
+void tilecore_note_parallel(tilecore_record *record, double pace, double beside, int threads)
+{
+    ptrdiff_t backoff = tilecore_atomic_load(&record->backoff), factor = tilecore_atomic_load(&record->factor), loss;
+    if (factor == 0) factor = TILECORE_ONE;
+    if (factor < TILECORE_ONE / threads) factor = TILECORE_ONE / threads;
+    if (beside > 0) tilecore_atomic_store(&record->beside, (ptrdiff_t)beside + 1);
+    else beside = (double)tilecore_atomic_load(&record->beside) + 1;
+    loss = (ptrdiff_t)(pace * TILECORE_ONE / beside / (double)factor * TILECORE_ONE);
+    /* The first call after a serial one wakes workers, which takes as long as writing 1 MB. */
+    if (tilecore_atomic_add(&record->parallel, 1) == 0 && loss < TILECORE_WAKING_LOSS) return;
+    loss = tilecore_smooth(&record->loss, loss);
+    if (loss > TILECORE_BEARABLE_LOSS) {
+        const ptrdiff_t longer = 2 * backoff + TILECORE_MIN_BACKOFF;
+        const ptrdiff_t most = loss < TILECORE_SMALL_LOSS ? TILECORE_MAX_SMALL_BACKOFF : TILECORE_MAX_BACKOFF;
+        if (backoff < most) backoff = longer < most ? longer : most;
+        tilecore_atomic_store(&record->next, backoff);
+        tilecore_atomic_store(&record->loss, TILECORE_TRIAL_LOSS);
+    } else {
+        backoff -= (backoff + 7) / 8;
+    }
+    tilecore_atomic_store(&record->backoff, backoff);
+}
