@@ -184,7 +184,10 @@ float32, f2 float16, u1 uint8.
 Of {len(contests(run))} comparisons with {", ".join(PEERS)}, tilecore is clearly slower in {len(losses(run))}."""
     # A title, texts and tables.
     sections = [
-        ["In short", pictures.get("peers"), "Workloads in which tilecore is slower are never left out here."],
+        ["In short", pictures.get("peers"), """\
+Default calls in a loop, each result dropped before the next call: the README's workloads, some others, and every one in
+which tilecore is clearly slower. The next table has the losses of all kinds of calls.
+"""],
         ["Where tilecore is clearly slower", losses_table(run)],
         ["All workloads", "The default call of each library. Each result is dropped before the next call.",
          ratio_table(run, "warm")],
