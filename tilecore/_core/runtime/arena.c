@@ -168,7 +168,7 @@ static void tilecore_arena_remove(void)
     }
 }
 
-/* The watcher, a thread, releases all idle pages, and the heap's, if no result was freed for so many milliseconds.
+/* The watcher, a thread, releases idle pages, and the heap's, if no result was freed for TILECORE_IDLE_MILLISECONDS.
  * It lives only while pages are idle. Nobody joins it: it may end long before the next watcher begins. */
 static void tilecore_arena_watch(void)
 {
