@@ -3,7 +3,7 @@
 #ifndef TILECORE_CONFIG_H
 #define TILECORE_CONFIG_H
 
-#if defined(__linux__) && !defined(_GNU_SOURCE) /* runtime/ needs it; Python.h defines it too */
+#if !defined(_GNU_SOURCE) /* runtime/ needs it on Linux; Python.h defines it too */
 #define _GNU_SOURCE 1
 #endif
 #include <stddef.h>
