@@ -220,6 +220,17 @@ def test_a_signal_leaves_nothing(name, source, usual_signals, monkeypatch, capsy
 
 
 @pytest.mark.quick
+def test_a_signal_while_handlers_change(usual_signals, monkeypatch, capsys):
+    def change(number, handler, change=signal.signal):
+        change(number, handler)
+        if callable(handler):
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(signal, "signal", change)
+    assert (cli.main(["info"]), *capsys.readouterr()) == (130, "", "tilecore: interrupted\n")
+
+
+@pytest.mark.quick
 def test_handlers_are_those_from_before(usual_signals, source):
     assert cli.main(["tile", str(source), str(source.with_name("out.npy")), "--repeats", "2"]) == 0
     assert {number: signal.getsignal(number) for number in usual_signals} == usual_signals

@@ -51,7 +51,7 @@ def start(option: str, name: str, arguments: Sequence[str], told: str = "") -> N
         if name.isidentifier() and not os.path.lexists(name):
             raise FileNotFoundError(errno.ENOENT, f"{os.strerror(errno.ENOENT)}; for a module, use -m {name}", name)
         os.stat(name)  # if there is no such file, this error is one line
-    *options, flags = re.match(OPTIONS, "".join(f"{word}\0" for word in sys.orig_argv[1:]))[0].split("\0")
+    *options, flags = next(re.finditer(OPTIONS, "".join(f"{word}\0" for word in sys.orig_argv[1:])))[0].split("\0")
     environment = dict(os.environ)
     if told:
         options += ["-X", told]
