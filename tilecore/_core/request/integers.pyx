@@ -101,7 +101,7 @@ cdef object BYTES = re.compile(r"\s*(\d{1,99})\s*(?:([KMGT])(i?))?(B?)\s*", re.I
 
 
 def read_bytes(name, n):
-    """A count of bytes, from an integer, or from a text: '4GB' is decimal, '4G' and '4GiB' are binary. Errors begin with `name`."""
+    """Bytes, from an integer or a text: '4GB' is decimal, '4G' and '4GiB' are binary. Errors begin with `name`."""
     if isinstance(n, str):
         match = BYTES.fullmatch(n)
         if not match:
