@@ -22,6 +22,15 @@ def test_other_builds_see_the_version_of_the_package():
         assert text.count(tilecore.__version__) == 1, f"{file}: expected version {tilecore.__version__}"
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows seldom allows links")
+def test_the_headers_of_an_editable_install_of_links(tmp_path, monkeypatch):
+    for folder in ("clone/include", "clone/tilecore/_core", "links/tilecore/_core"):
+        (tmp_path / folder).mkdir(parents=True)
+    (link := tmp_path / "links/tilecore/_core/file.py").symlink_to(tmp_path / "clone/tilecore/_core/file.py")
+    monkeypatch.setattr("tilecore._core.installation.__file__", str(link))
+    assert tilecore.get_include() == str(tmp_path / "clone/include")
+
+
 @pytest.mark.skipif(not hasattr(os, "sysconf"), reason="the memory is known otherwise")
 @pytest.mark.parametrize(("memory", "overcommit"), [(2**28, "0"), (2**50, "1"), (2**50, "2")])
 def test_the_recycle_limit_follows_from_the_memory(memory, overcommit, run, monkeypatch):

@@ -76,10 +76,20 @@ def test_info_prints_the_settings_or_one_folder(capsys, tmp_path):
         assert os.path.exists(os.path.join(capsys.readouterr().out.rstrip("\n"), file))
 
 
-@pytest.mark.parametrize("values", [(1000, 0, 13), ("4K", "64M", 1), ("2g", "0", 1), ("99999999T", "999999999999T", 1)])
+@pytest.mark.parametrize(
+    "values", [(1000, 0, 13), ("4K", "64M", 1), ("2g", "0", 1), ("99999999T", "999999999999T", 1), ("4kb", "3 MiB", 1)]
+)
 def test_settings_of_the_environment(values, program):
     code = "print(tilecore.get_max_bytes(), tilecore.get_recycle_limit(), tilecore.get_num_threads())"
-    units = {"4K": 4096, "2g": 2 << 30, "64M": 64 << 20, "99999999T": sys.maxsize, "999999999999T": sys.maxsize}
+    units = {
+        "4K": 4096,
+        "4kb": 4000,
+        "3 MiB": 3 << 20,
+        "2g": 2 << 30,
+        "64M": 64 << 20,
+        "99999999T": sys.maxsize,
+        "999999999999T": sys.maxsize,
+    }
     printed = program(code, **dict(zip(SETTINGS, map(str, values), strict=False)))
     assert printed.split() == [str(units.get(value, value)) for value in values]
     if values[0] == 1000:
@@ -210,6 +220,17 @@ def test_a_signal_leaves_nothing(name, source, usual_signals, monkeypatch, capsy
 
 
 @pytest.mark.quick
+def test_a_signal_while_handlers_change(usual_signals, monkeypatch, capsys):
+    def change(number, handler, change=signal.signal):
+        change(number, handler)
+        if callable(handler):
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(signal, "signal", change)
+    assert (cli.main(["info"]), *capsys.readouterr()) == (130, "", "tilecore: interrupted\n")
+
+
+@pytest.mark.quick
 def test_handlers_are_those_from_before(usual_signals, source):
     assert cli.main(["tile", str(source), str(source.with_name("out.npy")), "--repeats", "2"]) == 0
     assert {number: signal.getsignal(number) for number in usual_signals} == usual_signals
@@ -236,6 +257,43 @@ def test_a_pipe_that_does_not_block(source):
     with open(reader, "rb") as file:
         assert len(file.read()) == 128 + 24_000_000
     assert (process.communicate(timeout=120)[1], process.returncode) == ("", 0)
+
+
+@pytest.mark.quick
+@pytest.mark.skipif(os.name != "posix", reason="a pipe that does not block")
+def test_standard_input_that_does_not_block(source, monkeypatch):
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    parts = [source.read_bytes()[:99], source.read_bytes()[99:]]
+
+    def select(*waits_for):
+        assert waits_for == ([sys.stdin], [], [])
+        if parts:
+            os.write(writer, parts.pop(0))
+        else:
+            os.close(writer)
+
+    monkeypatch.setattr("select.select", select)
+    with open(reader) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert cli.main(["tile", "-", str(source.with_name("out.npy")), "--repeats", "2"]) == 0
+
+
+@pytest.mark.quick
+@pytest.mark.skipif(os.name != "posix", reason="Windows starts a child process")
+def test_the_program_gets_every_signal(usual_signals, monkeypatch, capsys):
+    """Also one that comes while the system is told of the program's many arguments."""
+    handlers = []
+
+    def execve(*_):
+        handlers.extend(map(signal.getsignal, usual_signals))
+        raise OSError(errno.E2BIG, "too many")
+
+    monkeypatch.setattr(os, "execve", execve)
+    monkeypatch.setattr(re, "findall", None)  # it looks at all arguments
+    assert (cli.main(["run", "-c", "pass"]), capsys.readouterr().err) == (2, "tilecore: too many\n")
+    assert handlers == [signal.SIG_DFL] * 3
+    assert {number: signal.getsignal(number) for number in usual_signals} == usual_signals
 
 
 @pytest.mark.quick

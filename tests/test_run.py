@@ -94,6 +94,7 @@ def test_pythons_options_end_where_it_ends_them(command, own, tmp_path):
 
 @pytest.mark.parametrize("command, options, text", [
     ("run", "absent.py", "absent.py: No such file or directory"),
+    ("run", "absent", "absent: No such file or directory; for a module, use -m absent\n"),
     ("run", "script.py/", "script.py/: Not a directory"),
     ("run", "", "one of the arguments PROGRAM -m -c is required"),
     ("profile", "--json absent/t.json script.py", "absent/t.json: No such file or directory"),
@@ -136,6 +137,15 @@ def test_run_replaces_in_the_program_and_in_its_children(tmp_path, monkeypatch):
     out = [line for line in out.splitlines() if line != str(tmp_path / "sitecustomize.py")]
     answers = "True True True" if os.name == "posix" else "True"
     assert (code, err) == (3, "") and out == ["True", f"{answers} False", "True b''"]
+
+
+def test_the_users_variables_are_the_programs(tmp_path, monkeypatch):
+    names = ["TILECORE_RUN", "TILECORE_PROFILE"]
+    for name in names:
+        monkeypatch.setenv(name, "t.json")
+    code = f"import os, sys; print(*map(os.environ.get, {names}), sys._xoptions)"
+    assert ran(tmp_path, "-m", "tilecore", "run", "-c", code) == (0, "t.json t.json {}\n", "")
+    assert not os.listdir(tmp_path)
 
 
 SLOTS = "1 hooks exec_module create_module"
@@ -236,7 +246,7 @@ import importlib.util, numpy, os, sys
 numpy.tile = numpy.lib._shape_base_impl.tile = numpy.tile.__wrapped__
 sys.modules.pop("sitecustomize", None)
 sys.path.insert(0, os.path.join(os.path.dirname(importlib.util.find_spec("tilecore").origin), "_cli", "site"))
-os.environ.update({"PYTHONPATH": sys.path[0], **dict.fromkeys(sys.argv[1:], "")})
+os.environ["PYTHONPATH"] = sys.path[0]
 try: import sitecustomize
 except ImportError: pass    # some distributions' Pythons have one of their own
 import tilecore; print(numpy.tile(1, 2), tilecore.tile(numpy.ma.array([1]), 2))
@@ -245,7 +255,7 @@ import tilecore; print(numpy.tile(1, 2), tilecore.tile(numpy.ma.array([1]), 2))
 
 def test_where_nothing_can_be_replaced(tmp_path):
     why = "tilecore: numpy.tile cannot be replaced: it is not called by a pointer of NumPy's"
-    ends = [ran(tmp_path, "-c", OTHER, *variables) for variables in ([], ["TILECORE_PROFILE"])]
+    ends = [ran(tmp_path, *told, "-c", OTHER) for told in ([], ["-X", "tilecore="])]
     assert ends == [(0, "[1 1] [1 1]\n", f"{why}; the program runs with NumPy's own\n"), (2, "", f"{why}\n")]
     why = "tilecore: numpy.tile cannot be replaced: Python's options -E, -I and -S exclude it"
     ends = [ran(tmp_path, "-E", "-m", "tilecore", command, "-c", "print(1)") for command in ("run", "profile")]

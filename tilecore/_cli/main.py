@@ -23,8 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, and return the exit code."""
     code = 0
     own, rest = without_program(sys.argv[1:] if argv is None else argv)
-    with interrupted_by_signals():
-        try:
+    try:
+        with interrupted_by_signals():
             *command, name = own or [""]
             if command in (["run"], ["run", "-m"], ["run", "-c"]) and name[:1] not in ("", "-"):  # no need of argparse
                 from tilecore._cli.run import run
@@ -38,13 +38,13 @@ def main(argv: Sequence[str] | None = None) -> int:
                 arguments.run(arguments)
             if sys.stdout is not None:  # None if closed, by a daemon for instance
                 sys.stdout.flush()
-        except BrokenPipeError:  # the reader, `head` for instance, has seen enough
-            pass
-        except KeyboardInterrupt as error:
-            code = print_error("interrupted", 128 + (error.args or (signal.SIGINT,))[0])
-        except (TypeError, ValueError, MemoryError, OSError) as error:
-            code = print_error(one_line(error), 2)
-        drop_unwritten(sys.stdout)
+    except BrokenPipeError:  # the reader, `head` for instance, has seen enough
+        pass
+    except KeyboardInterrupt as error:
+        code = print_error("interrupted", 128 + (error.args or (signal.SIGINT,))[0])
+    except (TypeError, ValueError, MemoryError, OSError) as error:
+        code = print_error(one_line(error), 2)
+    drop_unwritten(sys.stdout)
     return code
 
 

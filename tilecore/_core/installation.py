@@ -28,9 +28,9 @@ def get_include() -> str:
 
     Source files include them as in ``#include <tilecore/tilecore.h>``.
     """
-    package = os.path.dirname(os.path.dirname(__file__))
-    installed = os.path.join(package, "include")
-    checkout = os.path.join(os.path.dirname(package), "include")  # an editable install
+    installed = os.path.join(os.path.dirname(os.path.dirname(__file__)), "include")
+    core = os.path.dirname(os.path.realpath(__file__))  # an editable install may consist of links
+    checkout = os.path.join(os.path.dirname(os.path.dirname(core)), "include")
     return installed if os.path.isdir(installed) else checkout
 
 

@@ -97,16 +97,17 @@ def read_count(name, n, expected="an integer"):
         raise TypeError(f"{name}: expected {expected}, got {short_repr(n)} of type {type(n).__name__}") from None
 
 
-cdef object BYTES = re.compile(r"\s*(\d{1,99})\s*(?:([KMGT])i?)?B?\s*", re.IGNORECASE | re.ASCII)
+cdef object BYTES = re.compile(r"\s*(\d{1,99})\s*(?:([KMGT])(i?))?(B?)\s*", re.IGNORECASE | re.ASCII)
 
 
 def read_bytes(name, n):
-    """A count of bytes, from an integer, or from a text with binary units: '256M', '4G'. Errors begin with `name`."""
+    """Bytes, from an integer or a text: '4GB' is decimal, '4G' and '4GiB' are binary. Errors begin with `name`."""
     if isinstance(n, str):
         match = BYTES.fullmatch(n)
         if not match:
             raise ValueError(f"{name}: expected a number of bytes such as 1048576, 256M or 4G, got {short_repr(n)}")
-        nbytes = int(match[1]) << 10 * " KMGT".index((match[2] or " ").upper())
+        unit = 1000 if match[4] and not match[3] else 1024
+        nbytes = int(match[1]) * unit ** " KMGT".index((match[2] or " ").upper())
         return min(nbytes, sys.maxsize)  # a limit above all addresses limits nothing
     n = read_count(name, n, "an integer, a text such as '4G', or None")
     if not 0 <= n <= sys.maxsize:

@@ -196,7 +196,8 @@ def set_max_bytes(n, /):
     Parameters
     ----------
     n : int or str, or None
-        Bytes, or a string such as ``"256M"`` or ``"4G"``. 0 refuses all but empty results. None restores the default.
+        Bytes, or a string: ``"4G"`` and ``"4GiB"`` are binary, ``"4GB"`` is decimal. 0 refuses all but empty results.
+        None restores the default.
 
     Raises
     ------
@@ -277,8 +278,8 @@ def set_recycle_limit(n, /):
     Parameters
     ----------
     n : int or str, or None
-        Bytes, 0 or more; or a string with a suffix, such as ``"256M"`` or ``"4G"``. The memory of larger results is
-        not kept. Idle memory beyond the limit is returned to the system at once. None restores the default.
+        Bytes, 0 or more; or a string, as for `set_max_bytes`. The memory of larger results is not kept. Idle
+        memory beyond the limit is returned to the system at once. None restores the default.
 
     Raises
     ------
