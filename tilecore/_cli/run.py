@@ -41,7 +41,16 @@ def refusal() -> str:
 
 
 def start(option: str, name: str, arguments: Sequence[str], **variables: str) -> NoReturn:
-    """Start the program in the place of this one, with Python's own options: a file, a module ("-m") or code ("-c").
+    """Start the program in the place of this one."""
+    command, environment = prepare(option, name, arguments, **variables)
+    if os.name != "nt":
+        os.execve(command[0], command, environment)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the program's; on Windows it reaches both
+    sys.exit(subprocess.call(command, env=environment))
+
+
+def prepare(option: str, name: str, arguments: Sequence[str], **variables: str) -> tuple[list[str], dict[str, str]]:
+    """Command and environment of a program, with Python's own options: a file, a module ("-m") or code ("-c").
 
     `variables` are for sitecustomize.py; without any, it is not executed.
     """
@@ -52,7 +61,4 @@ def start(option: str, name: str, arguments: Sequence[str], **variables: str) ->
     command = [sys.executable, *options, *filter(None, [flags]), *before, name, *arguments]
     if variables:
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, [SITE, os.environ.get("PYTHONPATH")]))
-    if os.name != "nt":
-        os.execve(command[0], command, {**os.environ, **variables})
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the program's; on Windows it reaches both
-    sys.exit(subprocess.call(command, env={**os.environ, **variables}))
+    return command, {**os.environ, **variables}
