@@ -64,8 +64,10 @@ def measure(side: str, command: list[str], environment: dict[str, str], shown: b
         try:
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # handlers wait for `pid`
             try:
-                signals = {"setsigmask": mask, "setsigdef": [signal.SIGPIPE, signal.SIGXFSZ]}  # as Python found them
-                pid = os.posix_spawn(command[0], command, environment, file_actions=actions, **signals)
+                usual = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores them
+                pid = os.posix_spawn(
+                    command[0], command, environment, file_actions=actions, setsigmask=mask, setsigdef=usual
+                )
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             _, status, usage = os.wait4(pid, 0)
