@@ -128,7 +128,7 @@ class Profile:
         return self.table
 
     def report(self, file: TextIO | None) -> bool:
-        """Fill `table`, and print it to `file`. If that fails, print why, and return False: the program goes on."""
+        """Print the table to `file`. If that fails, print why, and return False: the program goes on."""
         try:
             text, failed = self.tell(), ""
         except Exception as error:
@@ -137,11 +137,12 @@ class Profile:
         return not failed
 
     def tell(self) -> str:
+        """Fill `table`, and return it as text."""
         # Threads that measure wait for each other, so the sum of their costs may exceed the program's time.
         whole = perf_counter() - self.started - (self.cost if len(self.threads) <= 1 else 0.0)
         user, system = (now - then for now, then in zip(os.times()[:2], self.times, strict=False))
         faults = process.page_faults() - self.faults
-        faulty = faults > process.FAULTS * (user + system)
+        faulty = faults > process.FAULTS * max(user + system, 0.05)  # the system counts in ticks of 10 ms
         rows = [site.row(*place, whole, faulty) for place, site in list(self.sites.items())]
         rows.sort(key=lambda row: -row["numpy_seconds"])
         theirs = sum(row["numpy_seconds"] for row in rows)
@@ -152,7 +153,7 @@ class Profile:
         note = f"{faults:,} page faults, {with_unit(system, 's')} of system time: "
         note += "`tilecore compare` shows what the whole program gains."
         # tilecore takes large results from memory of its own, so other arrays find another heap than in this run.
-        matters = any(faulty or site.largest >= MIN_BYTES for site in self.sites.values())
+        matters = faults > 0 and any(faulty or site.largest >= MIN_BYTES for site in self.sites.values())
         others = describe_others(self.processors)
         return make_table(totals, rows, len(self.threads), children_seconds(self.times), note * matters, others)
 
