@@ -353,15 +353,15 @@ def test_compare_marks_what_is_clear():
 
 @needs_wait4
 @pytest.mark.parametrize("code, ends, told", [
-    ("import sys; print('why', file=sys.stderr); sys.exit(3)", 3, "why\n{}3, without{}"),
-    ("import os, sys; 'PYTHONPATH' in os.environ and sys.exit('why')", 1, "why\n{}1, with{}"),
-    ("import os; os.kill(os.getpid(), 15)", 143, "{}143, without{}"),
+    ("import sys; print('why', file=sys.stderr); sys.exit(3)", 3, "why\n{}3 (plain){}"),
+    ("import os, sys; 'PYTHONPATH' in os.environ and sys.exit('why')", 1, "why\n{}1 (tilecore){}"),
+    ("import os; os.kill(os.getpid(), 15)", 143, "{}143 (plain){}"),
     ("import sys; sys.path.insert(0, 'own'); import numpy", 2, "tilecore: "),
 ])  # fmt: skip
 def test_compare_ends_with_a_program_that_fails(code, ends, told, tmp_path):
     written(tmp_path, {"own/numpy.py": ""})
     done = ran(tmp_path, "-m", "tilecore", "compare", "-c", code)
-    told = told.format("tilecore: the program ended with exit code ", " tilecore: nothing is compared\n")
+    told = told.format("tilecore: the program ended with exit code ", "; nothing is compared\n")
     assert done[:2] == (ends, "") and done[2].startswith(told) and "elapsed" not in done[2]
 
 

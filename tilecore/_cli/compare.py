@@ -1,7 +1,7 @@
 """`tilecore compare`: runs a program as it is, and with tilecore, by turns, and compares time, page faults and memory.
 
 Each run is a process of its own. The system counts the children that it waited for too; its peak is that of the largest
-process. Standard input is empty for all runs, because it can be read only once.
+process. Standard input is empty, because it can be read only once.
 """
 
 import json
@@ -14,17 +14,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from statistics import median
 from time import monotonic, perf_counter, sleep
-from typing import Any, TypeAlias
+from typing import Any
 
 from tilecore._cli.files import open_output, write_all
 from tilecore._cli.run import SITE, prepare, refusal
 from tilecore._profile.process import describe_others, print_text, processor_seconds
 from tilecore._units import with_unit
 
-Measures: TypeAlias = dict[str, list[Any]]  # for each key, the numbers of all runs
-KEYS = {"seconds": "elapsed time", "processor_seconds": "processor time"}
-KEYS |= {"page_faults": "page faults", "peak_bytes": "peak memory"}
-UNITS = dict(zip(KEYS, ("s", "s", "", "B"), strict=True))
+KEYS = {"seconds": ("elapsed time", "s"), "processor_seconds": ("processor time", "s")}
+KEYS |= {"page_faults": ("page faults", ""), "peak_bytes": ("peak memory", "B")}
 
 
 def compare(option: str, name: str, arguments: Sequence[str], path: str, rounds: int) -> None:
@@ -39,13 +37,12 @@ def compare(option: str, name: str, arguments: Sequence[str], path: str, rounds:
         os.environ["PYTHONPATH"] = os.pathsep.join(folder for folder in paths if folder != SITE)
     programs = {"plain": prepare(option, name, arguments)}
     programs["tilecore"] = prepare(option, name, arguments, TILECORE_RUN="")
-    found: dict[str, Measures] = {side: {key: [] for key in KEYS} for side in programs}
+    found: dict[str, dict[str, list[float]]] = {side: {key: [] for key in KEYS} for side in programs}
     before = processor_seconds()
     for number in range(rounds):
         for side, program in programs.items():
-            numbers = measure(side, *program, shown=number == 0 and side == "plain")
-            for values, value in zip(found[side].values(), numbers, strict=True):
-                values.append(value)
+            for key, value in zip(KEYS, measure(side, *program, shown=number == 0 and side == "plain"), strict=True):
+                found[side][key].append(value)
     print_text(make_table(**found, others=describe_others(before)), sys.stderr)
     if path:
         data = json.dumps(found, indent=1).encode() + b"\n"
@@ -55,18 +52,18 @@ def compare(option: str, name: str, arguments: Sequence[str], path: str, rounds:
 
 def measure(side: str, command: list[str], environment: dict[str, str], shown: bool) -> tuple[float, float, int, int]:
     """Run the program once, and return its numbers in the order of `KEYS`; what it prints is `shown`, or not."""
-    actions: list[Any] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
     pid, begin = 0, perf_counter()
     with tempfile.TemporaryFile() as errors:
+        actions: list[Any] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
         if not shown:
             actions.append((os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0))
             actions.append((os.POSIX_SPAWN_DUP2, errors.fileno(), 2))
         try:
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # handlers wait for `pid`
             try:
-                usual = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores them
+                ignored = [signal.SIGPIPE, signal.SIGXFSZ]  # by Python, in this process
                 pid = os.posix_spawn(
-                    command[0], command, environment, file_actions=actions, setsigmask=mask, setsigdef=usual
+                    command[0], command, environment, file_actions=actions, setsigmask=mask, setsigdef=ignored
                 )
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -80,8 +77,7 @@ def measure(side: str, command: list[str], environment: dict[str, str], shown: b
         text = errors.read().decode(errors="replace")
     if code := os.waitstatus_to_exitcode(status):
         code = code if code > 0 else 128 - code
-        how = "with tilecore" if side == "tilecore" else "without tilecore"
-        print_text(f"{text}tilecore: the program ended with exit code {code}, {how}: nothing is compared", sys.stderr)
+        print_text(f"{text}tilecore: the program ended with exit code {code} ({side}); nothing is compared", sys.stderr)
         sys.exit(code)
     if refused := re.search("^tilecore: (.*); the program runs with NumPy's own$", text, re.M):
         raise ValueError(refused[1])
@@ -92,25 +88,24 @@ def measure(side: str, command: list[str], environment: dict[str, str], shown: b
 def end(pid: int, number: int) -> None:
     """End the program by this signal, unless it ends by itself: Ctrl-C in a terminal reaches the program too."""
     with suppress(ChildProcessError):  # it has ended
-        for seconds, following in ((1, number), (5, signal.SIGKILL)):
+        for seconds, following in ((1, number), (5, signal.SIGKILL), (60, 0)):
             until = monotonic() + seconds
             while monotonic() < until:
                 if os.waitpid(pid, os.WNOHANG)[0]:
                     return
                 sleep(0.01)
             os.kill(pid, following)
-        os.waitpid(pid, 0)
 
 
-def make_table(plain: Measures, tilecore: Measures, others: str) -> str:
+def make_table(plain: dict[str, list[float]], tilecore: dict[str, list[float]], others: str) -> str:
     rounds = len(plain["seconds"])
     lines = ["", f"tilecore compare: {rounds} runs each, by turns: the median (lowest to highest)", ""]
     lines.append(f"{'':14}{'plain':>26}{'tilecore':>26}{'ratio':>8}")
-    for key, name in KEYS.items():
+    for key, (name, unit) in KEYS.items():
         a, b = plain[key], tilecore[key]
         clear = rounds > 2 and (max(a) < min(b) or max(b) < min(a))
         ratio = f"{median(a) / max(median(b), 1e-9):,.2f}x"
-        lines.append(f"{name:14}{span(a, UNITS[key]):>26}{span(b, UNITS[key]):>26}{ratio:>8}{' clear' * clear}")
+        lines.append(f"{name:14}{span(a, unit):>26}{span(b, unit):>26}{ratio:>8}{' clear' * clear}")
     lines += ["", "ratio: plain / tilecore; clear: all runs of one side are below all of the other"]
     return "\n".join(lines + [others] * bool(others))
 
