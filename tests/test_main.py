@@ -57,7 +57,7 @@ def test_a_reader_that_leaves_early(tmp_path):
 
 @pytest.mark.quick
 def test_version_and_help(capsys):
-    for option in (["--version"], *([name, "--help"] for name in ("tile", "run", "profile")), ["--help"]):
+    for option in (["--version"], *([name, "--help"] for name in ("tile", "run", "profile", "compare")), ["--help"]):
         with pytest.raises(SystemExit) as stopped:
             cli.main(option)
         assert stopped.value.code == 0

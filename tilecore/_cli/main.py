@@ -2,7 +2,7 @@
 
 An error is one line on stderr, with exit code 2. A signal gives exit code 128 plus its number: Ctrl-C gives 130.
 `run` and `profile` start a program in the place of this one; then errors and signals are its own. `run` imports neither
-argparse nor the modules of other commands, because that takes longer than many programs.
+argparse nor the modules of other commands, because that takes longer than many programs. `compare` waits for programs.
 """
 
 import errno
@@ -104,8 +104,8 @@ def without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     >>> without_program(["run", "-m", "pkg", "-x"]), without_program(["profile", "--json", "a", "b.py", "--", "c"])
     ((['run', '-m', 'pkg'], ['-x']), (['profile', '--json', 'a', 'b.py'], ['--', 'c']))
     """
-    for k in range(1, len(argv)) if argv and argv[0] in ("run", "profile") else ():
+    for k in range(1, len(argv)) if argv and argv[0] in ("run", "profile", "compare") else ():
         before, text = argv[k - 1 : k + 1]
-        if before in ("-m", "-c", "--") or (re.match("[^-]|-[mc].|-$", text) and before != "--json"):
+        if before in ("-m", "-c", "--") or (re.match("[^-]|-[mc].|-$", text) and before not in ("--json", "--rounds")):
             return argv[: k + 1], argv[k + 1 :]
     return argv, []

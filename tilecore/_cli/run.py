@@ -42,7 +42,19 @@ def refusal() -> str:
 
 
 def start(option: str, name: str, arguments: Sequence[str], told: str = "") -> NoReturn:
-    """Start the program in the place of this one, with Python's own options: a file, a module ("-m") or code ("-c").
+    """Start the program in the place of this one."""
+    command, environment = prepare(option, name, arguments, told)
+    if os.name != "nt":
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if callable(signal.getsignal(number)):  # what it notes until the program starts would be lost
+                signal.signal(number, signal.SIG_DFL)
+        os.execve(command[0], command, environment)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the program's; on Windows it reaches both
+    sys.exit(subprocess.call(command, env=environment))
+
+
+def prepare(option: str, name: str, arguments: Sequence[str], told: str = "") -> tuple[list[str], dict[str, str]]:
+    """Command and environment of a program, with Python's own options: a file, a module ("-m") or code ("-c").
 
     `told` is for sitecustomize.py, which is not executed without it: an option -X, because child processes may have
     the environment, and users any variable in theirs.
@@ -58,10 +70,4 @@ def start(option: str, name: str, arguments: Sequence[str], told: str = "") -> N
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [SITE, os.environ.get("PYTHONPATH")]))
     before = [option] if option else ["--"] if re.match("-.", name) else []
     command = [sys.executable, *options, *filter(None, [flags]), *before, name, *arguments]
-    if os.name != "nt":
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if callable(signal.getsignal(number)):  # what it notes until the program starts would be lost
-                signal.signal(number, signal.SIG_DFL)
-        os.execve(command[0], command, environment)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the program's; on Windows it reaches both
-    sys.exit(subprocess.call(command, env=environment))
+    return command, environment
