@@ -77,6 +77,8 @@ def functions_and_classes(module):
 
 def run_examples(name, text, names, flags=0):
     """Run the examples in a text, and return how many there are; `names` are theirs before and after."""
+    if "products=True" in text:
+        pytest.importorskip("sympy")
     test = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
     report = []
     runner = doctest.DocTestRunner(verbose=False, optionflags=flags)  # None would read pytest's -v
