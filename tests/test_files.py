@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_every_way import PLAIN, make_items
+from ways import PLAIN, make_items
 
 import tilecore
 from tilecore import TilePlan

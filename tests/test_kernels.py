@@ -24,7 +24,6 @@ WINDOWS = ["small=char", "hyper=int", "near=", "far=", "IN=", "OUT=", "OPTIONAL=
 
 # The table, and the words of /proc/cpuinfo for what each set needs.
 NEEDS = {
-    "avx512half": {"avx512f", "avx512bw", "bmi2", "avx512vbmi", "AuthenticAMD"},
     "avx512amd": {"avx512f", "avx512bw", "bmi2", "avx512vbmi", "AuthenticAMD"},
     "avx512vbmi": {"avx512f", "avx512bw", "bmi2", "avx512vbmi"},
     "avx2": {"avx2"},
@@ -42,8 +41,7 @@ def processor_has(name):
         flags = Path("/proc/cpuinfo").read_text().split()
     except OSError:
         return True if name == "scalar" else None
-    has = NEEDS[name] <= set(flags)
-    return None if has and name == "avx512half" else has  # how wide data paths are is not there
+    return NEEDS[name] <= set(flags)
 
 
 def simde():

@@ -5,7 +5,7 @@ import types
 
 import numpy as np
 import pytest
-from test_every_way import bfloat16, float8_e4m3fn, int4
+from ways import bfloat16, float8_e4m3fn, int4
 
 import tilecore
 

@@ -37,8 +37,8 @@
  *     expand         rows to 16, spans to 64
  *     pattern        rows to 31, longer spans   25 to 31, twice or three times      3 to 31, spans from 129 to 1023
  *     register_rows  17 to 256                  33 to 256; to 512 in cache 1        33 to 512
- *     doubling       above 256; by AVX2 all     spans from 4096 on in the first
- *                    spans from 2048 on         cache; as AVX2 beyond it
+ *     doubling       above 256; by AVX2 all     above 128 beyond cache 1, as AVX2
+ *                    spans from 2048 on
  *     copies         all others, such as rows that are written once, and words with gaps after them
  *
  *     permute        loads an index for each vector of a period

@@ -55,13 +55,6 @@ cdef enum:
     MIN_BANDED_BYTES = 2097152  # a region of this size or more may be written by bands
 
 
-cdef struct Bands:  # parts of a region, along its outermost axis
-    RegionIter iter
-    char *dst
-    const char *src
-    Stores stores
-
-
 # ---------------------------------------------------------------- the way of every result
 
 cdef int write_tiling(const Plan *plan, const StridedArray *source, const StridedArray *target,
