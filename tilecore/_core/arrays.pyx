@@ -165,16 +165,18 @@ cdef tile_not_plain(a, reps, out, axis, threads):
     return tile_masked(a, counts, partial(tile, reps=counts, threads=threads)) if masked else run(numpy_tile, a, counts)
 
 
-cdef tuple METHODS = ("__array_function__", "reshape", "repeat")  # that `numpy.tile` calls
-cdef object WRAP = numpy.ndarray.__array_wrap__
+cdef tuple USED = ("__array_function__", "ndim", "shape", "size", "reshape", "repeat")  # by `numpy.tile`
+cdef object FINALIZE = "__array_finalize__", WRAP = numpy.ndarray.__array_wrap__
+# NumPy's own do not depend on the shapes that an array had on its way to the result.
+cdef tuple FINALIZERS = tuple([getattr(kind, FINALIZE) for kind in (numpy.ndarray, numpy.matrix, numpy.recarray)])
 
 
 cdef bint tiled_as_ndarray(kind, bint more_axes) except -1:
     """Whether `numpy.tile` treats an array of this class as an ndarray. A matrix has two axes, never more."""
-    for name in METHODS:
+    for name in USED:
         if getattr(kind, name) is not getattr(numpy.ndarray, name):
             return False
-    return not (more_axes and issubclass(kind, numpy.matrix))
+    return getattr(kind, FINALIZE) in FINALIZERS and not (more_axes and issubclass(kind, numpy.matrix))
 
 
 @cython.embedsignature(False)
