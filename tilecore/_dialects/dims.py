@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from tilecore._core.request.errors import RequestError, pass_on, short_repr
+from tilecore._core.request.errors import RequestError, pass_on, short_repr, type_name
 from tilecore._core.request.integers import read_item
 from tilecore._dialects.tensors import INT64_MAX, INT64_MIN, INTEGERS, Types, as_repeats, check_length, draw_items
 
@@ -205,7 +205,7 @@ def as_shape(value: Any, argument: str, *, intervals: bool = False) -> Dims | No
         items = iter(value)
     except TypeError as reason:  # a 0-d array has __iter__, but raises
         pass_on(reason)
-        what = f"must be a tuple of dimensions, or None if unknown, got {type(value).__name__}"
+        what = f"must be a tuple of dimensions, or None if unknown, got {type_name(value)}"
         raise RequestError(TypeError, what, argument) from None
     return as_dims(items, argument, intervals)
 
