@@ -112,8 +112,8 @@ THINGS = [
     lambda: np.array([2, None], object), lambda: np.array(["2", "2"]), lambda: np.ma.array([2, 2], mask=[0, 1]),
     lambda: np.zeros(2, "V3"), lambda: np.zeros(1000), lambda: np.array(["2001"], "M8[s]"),
     lambda: np.array([2**63, 2], np.uint64), lambda: np.array(["2"], np.dtypes.StringDType()),
-    Bad, Meta("None", (), {"__module__": None}), lambda: TITLED, lambda: np.zeros(2, TITLED), lambda: np.zeros((), TITLED)[()],
-    lambda: np.zeros(2, [("x" * 10**5, "f4")]), type("x" * 10**5, (), {}),
+    Bad, Meta("None", (), {"__module__": None}), type("x" * 10**5, (), {}), lambda: TITLED, lambda: np.zeros(2, TITLED),
+    lambda: np.zeros((), TITLED)[()], lambda: np.zeros(2, [("x" * 10**5, "f4")]),
     # Classes of other libraries may have the names of those that errors abbreviate.
     *[type(name, (), {}) for name in ("ndarray", "array", "int", "dict", "bytes", "deque")],
 ]  # fmt: skip
@@ -148,6 +148,8 @@ def test_every_wrong_kind(function, argument, traced):
             assert traced.get_traced_memory()[1] - used < 1 << 20
             assert fingerprints(arguments) == before and settings() == were
             refused += 1
+        except ZeroDivisionError:
+            assert argument == "dtype"  # NumPy's own error shows it
         else:
             tilecore.set_max_bytes(were[0])
             tilecore.set_recycle_limit(were[1])

@@ -172,7 +172,15 @@ def as_dim(value: Any, argument: str, position: int, intervals: bool = False, lo
         if last is not None and last < first:
             raise dim_error(ValueError, "(low, high) with low <= high for an interval")
         return make_range(first, last)
-    number = read_item(value, argument, position)
+    if type_name(value) == "SymbolicDim":  # onnx_ir's
+        return as_dim(value.value, argument, position)
+    try:
+        number = read_item(value, argument, position)
+    except RequestError as error:
+        if error.kind is not TypeError:
+            raise
+        kinds = "an int, a str, None or (low, high)" if intervals else "an int, a str or None"
+        raise dim_error(TypeError, kinds) from None
     if number > INT64_MAX or number < INT64_MIN:
         raise dim_error(ValueError, "within int64")
     if number < low:
@@ -185,7 +193,7 @@ def as_plain_shape(value: Any, intervals: bool) -> Any:
     if intervals and hasattr(type(value), "get_dimension"):  # openvino.PartialShape
         # By index: OpenVINO ends an iteration with a C++ exception, which takes as long as the whole loop.
         return None if value.rank.is_dynamic else [value[k] for k in range(len(value))]
-    if type(value).__name__ == "TensorShapeProto":  # a dimension has a value, a name, or neither
+    if type_name(value) == "TensorShapeProto":  # a dimension has a value, a name, or neither
         return [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in value.dim]
     return value
 

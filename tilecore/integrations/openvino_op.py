@@ -137,7 +137,8 @@ def _as_node(value: Any, position: int) -> Node | Output:
         # OpenVINO 2025.0 raises an IndexError, NumPy a TypeError: a StringDType has no byte order.
         except (IndexError, RuntimeError, TypeError) as reason:
             pass_on(reason)
-            raise RequestError(TypeError, f"has dtype {short_repr(array.dtype)}, which OpenVINO lacks", "data") from reason
+            what = f"has dtype {short_repr(array.dtype)}, which OpenVINO lacks"
+            raise RequestError(TypeError, what, "data") from reason
     repeats = as_repeats(value)
     try:
         return Constant(np.array(repeats, np.int64))

@@ -18,6 +18,7 @@
 
 #include "learn_threads.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* A chunk is a sixteenth of a thread's part, within these bounds: smaller chunks take longer to start, and larger ones
@@ -253,14 +254,17 @@ TILECORE_UNUSED static void tilecore_parallel(tilecore_job *job, int threads, ti
 {
     const ptrdiff_t begin = job->first;
     ptrdiff_t step = tilecore_count_iterations(TILECORE_MAX_CHUNK_BYTES, job->each);
-    long long begun;
+    long long begun, now;
     if (threads > 1 && tilecore_with_workers(job, threads, record, until)) return;
-    begun = record ? tilecore_nanoseconds(0) : 0;
-    do { /* each chunk takes about as long as all before it, so the last one too ends in time */
+    begun = record || until < LLONG_MAX ? tilecore_nanoseconds(0) : 0;
+    for (;;) {
         const ptrdiff_t next = job->last - job->first > step ? job->first + step : job->last;
         job->task(job->argument, job->first, next);
-        job->first = next, step *= 2;
-    } while (job->first < job->last && tilecore_nanoseconds(0) < until);
+        job->first = next;
+        if (next == job->last || (now = tilecore_nanoseconds(0)) >= until) break;
+        /* Twice the last chunk takes about as long as all before it: at most half of the time left. */
+        if (until - now > 2 * (now - begun)) step *= 2;
+    }
     if (record && threads == 1)
         tilecore_note_serial(record, tilecore_pace(tilecore_nanoseconds(0) - begun, (job->first - begin) * job->each));
 }
