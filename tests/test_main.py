@@ -322,9 +322,16 @@ def test_without_the_standard_streams(closed, source, oracle):
     assert ends("absent.npy -")[:2] == (2, b"")
 
 
+def open_terminal():
+    try:
+        return pytest.importorskip("pty").openpty()
+    except OSError:
+        pytest.skip("no pseudo-terminals, /dev/pts")
+
+
 def test_progress_on_a_terminal(source):
     pytest.importorskip("tqdm")
-    ours, theirs = pytest.importorskip("pty").openpty()
+    ours, theirs = open_terminal()
     pytest.importorskip("termios").tcsetwinsize(theirs, (24, 80))
     process = start("tile", "in.npy", "out.npy", *MEGABYTES, cwd=source.parent, stdout=theirs, stderr=theirs)
     os.close(theirs)
@@ -363,7 +370,7 @@ def test_a_pipe_and_a_redirected_file(source):
 
 @pytest.mark.parametrize("arguments, text", [("- out.npy", "input"), ("in.npy -", "output")])
 def test_a_terminal_is_refused(arguments, text, source):
-    ours, theirs = pytest.importorskip("pty").openpty()
+    ours, theirs = open_terminal()
     expected = f"tilecore: standard {text} is closed or a terminal, expected a file or a pipe\n"
     command = ["tile", *arguments.split(), *REPEATS]
     assert run(*command, cwd=source.parent, stdin=theirs, stdout=theirs) == (None, expected, 2)

@@ -321,7 +321,8 @@ def _read_whole_number(argument: str, value: Any) -> int:
         return value
     tensor = read_array(value, argument)
     if tensor.dtype.kind not in "iuf":
-        raise RequestError(TypeError, f"has dtype {tensor.dtype}, expected an integer or a float type", argument)
+        what = f"has dtype {short_repr(tensor.dtype)}, expected an integer or a float type"
+        raise RequestError(TypeError, what, argument)
     if tensor.size != 1:
         raise RequestError(ValueError, f"has {tensor.size} elements, expected 1", argument)
     number = tensor.item()

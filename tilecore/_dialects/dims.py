@@ -21,7 +21,7 @@ from importlib import import_module
 from operator import add, mul, sub, truediv
 from typing import Any, Protocol, TypeAlias
 
-from tilecore._core.request.errors import RequestError, pass_on, short_repr
+from tilecore._core.request.errors import RequestError, pass_on, short_repr, type_name
 from tilecore._core.request.integers import read_item
 from tilecore._dialects.tensors import INT64_MAX, INT64_MIN, INTEGERS, Types, as_repeats, check_length, draw_items
 
@@ -175,7 +175,15 @@ def as_dim(value: Any, argument: str, position: int, intervals: bool = False, lo
         if last is not None and last < first:
             raise dim_error(ValueError, "(low, high) with low <= high for an interval")
         return make_range(first, last)
-    number = read_item(value, argument, position)
+    if type_name(value) == "SymbolicDim":  # onnx_ir's
+        return as_dim(value.value, argument, position)
+    try:
+        number = read_item(value, argument, position)
+    except RequestError as error:
+        if error.kind is not TypeError:
+            raise
+        kinds = "an int, a str, None or (low, high)" if intervals else "an int, a str or None"
+        raise dim_error(TypeError, kinds) from None
     if number > INT64_MAX or number < INT64_MIN:
         raise dim_error(ValueError, "within int64")
     if number < low:
@@ -188,7 +196,7 @@ def as_plain_shape(value: Any, intervals: bool) -> Any:
     if intervals and hasattr(type(value), "get_dimension"):  # openvino.PartialShape
         # By index: OpenVINO ends an iteration with a C++ exception, which takes as long as the whole loop.
         return None if value.rank.is_dynamic else [value[k] for k in range(len(value))]
-    if type(value).__name__ == "TensorShapeProto":  # a dimension has a value, a name, or neither
+    if type_name(value) == "TensorShapeProto":  # a dimension has a value, a name, or neither
         return [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in value.dim]
     return value
 
@@ -208,7 +216,7 @@ def as_shape(value: Any, argument: str, *, intervals: bool = False) -> Dims | No
         items = iter(value)
     except TypeError as reason:  # a 0-d array has __iter__, but raises
         pass_on(reason)
-        what = f"must be a tuple of dimensions, or None if unknown, got {type(value).__name__}"
+        what = f"must be a tuple of dimensions, or None if unknown, got {type_name(value)}"
         raise RequestError(TypeError, what, argument) from None
     return as_dims(items, argument, intervals)
 

@@ -26,7 +26,7 @@ import numpy
 
 from tilecore._core.arrays import tile as tilecore_tile
 from tilecore._core.numpy_tile import ProfileBlock
-from tilecore._core.request.errors import pass_on, short_repr
+from tilecore._core.request.errors import pass_on, short_repr, type_name
 from tilecore._core.request.numpy_own import numpy_tile
 from tilecore._core.resources.memory import MIN_BYTES, get_max_bytes
 from tilecore._core.tileplan import output_shape
@@ -165,12 +165,12 @@ class Profile:
         if pair is None:
             return
         A, reps, numpys, ours, copy, refusal = pair
-        inner_bytes, what = 0, type(A).__name__
+        inner_bytes, what = 0, type_name(A)
         if type(A) is type(result) is numpy.ndarray:
             inner_bytes = A.itemsize * count_inner(A.shape, result.shape)
             layout = "C" if A.flags.c_contiguous else "Fortran" if A.flags.f_contiguous else "strided"
-            what = f"{A.shape}, {A.dtype}, {layout}"
-        key = f"{what}, {short_repr(reps) if is_plain(reps, levels=1) else type(reps).__name__}"
+            what = f"{A.shape}, {short_repr(A.dtype)}, {layout}"
+        key = f"{what}, {short_repr(reps) if is_plain(reps, levels=1) else type_name(reps)}"
         site.inner_bytes = min(site.inner_bytes, inner_bytes)
         if len(site.inputs) < INPUTS or key in site.inputs:
             site.inputs[key] += 1

@@ -12,7 +12,7 @@ from operator import index
 
 import numpy
 
-from tilecore._core.request.errors import RequestError, pass_on, short_repr
+from tilecore._core.request.errors import RequestError, pass_on, short_repr, type_name
 
 cimport numpy as cnp
 from cpython.long cimport PyLong_CheckExact
@@ -94,7 +94,7 @@ def read_count(name, n, expected="an integer"):
         return read_index(n)
     except TypeError as reason:
         pass_on(reason)
-        raise TypeError(f"{name}: expected {expected}, got {short_repr(n)} of type {type(n).__name__}") from None
+        raise TypeError(f"{name}: expected {expected}, got {short_repr(n)} of type {type_name(n)}") from None
 
 
 cdef object BYTES = re.compile(r"\s*(\d{1,99})\s*(?:([KMGT])(i?))?(B?)\s*", re.IGNORECASE | re.ASCII)
@@ -127,7 +127,7 @@ def read_item(item, argument, position, hint=""):
         return read_index(item)
     except TypeError as reason:
         pass_on(reason)
-        kind = type(item).__name__
+        kind = type_name(item)
         if isinstance(item, (list, tuple)) or getattr(item, "ndim", False):
             raise RequestError(ValueError, f"must be one-dimensional, but item {position} is of type {kind}{hint}",
                                argument) from None
@@ -166,7 +166,7 @@ cpdef list draw_integers(given, str argument):
                 pass_on(no_integer)
                 pass_on(reason)
                 raise RequestError(TypeError, "must be an integer or a sequence of integers, "
-                                   f"got {type(given).__name__}{hint or float_hint(given, argument)}",
+                                   f"got {type_name(given)}{hint or float_hint(given, argument)}",
                                    argument) from None
     for item in items:
         integers.append(item if PyLong_CheckExact(item) else read_item(item, argument, len(integers), hint))
@@ -227,7 +227,7 @@ cdef int read_threads(threads) except -1:
         except TypeError as reason:
             pass_on(reason)
             raise RequestError(TypeError, f"must be an integer of at least 1 or None, got {short_repr(threads)} of "
-                               f"type {type(threads).__name__}", "threads") from None
+                               f"type {type_name(threads)}", "threads") from None
     if count < 1:
         raise RequestError(ValueError, f"must be at least 1, got {short_repr(count)}", "threads")
     return <int>min(count, TILECORE_MAX_THREADS)

@@ -1,6 +1,7 @@
 #include "workers.h"
 #include "threads.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* A caller polls so often for the end of the last chunk before it sleeps. */
@@ -217,14 +218,17 @@ void tilecore_parallel(tilecore_job *job, int threads, tilecore_record *record, 
 {
     const ptrdiff_t begin = job->first;
     ptrdiff_t step = tilecore_count_iterations(TILECORE_MAX_CHUNK_BYTES, job->each);
-    long long begun;
+    long long begun, now;
     if (threads > 1 && tilecore_with_workers(job, threads, record, until)) return;
-    begun = record ? tilecore_nanoseconds(0) : 0;
-    do { /* each chunk takes about as long as all before it, so the last one too ends in time */
+    begun = record || until < LLONG_MAX ? tilecore_nanoseconds(0) : 0;
+    for (;;) {
         const ptrdiff_t next = job->last - job->first > step ? job->first + step : job->last;
         job->task(job->argument, job->first, next);
-        job->first = next, step *= 2;
-    } while (job->first < job->last && tilecore_nanoseconds(0) < until);
+        job->first = next;
+        if (next == job->last || (now = tilecore_nanoseconds(0)) >= until) break;
+        /* Twice the last chunk takes about as long as all before it: at most half of the time left. */
+        if (until - now > 2 * (now - begun)) step *= 2;
+    }
     if (record && threads == 1)
         tilecore_note_serial(record, tilecore_pace(tilecore_nanoseconds(0) - begun, (job->first - begin) * job->each));
 }
