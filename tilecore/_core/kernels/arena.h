@@ -164,8 +164,7 @@ static void tilecore_arena_remove(void)
     }
 }
 
-TILECORE_UNUSED static void tilecore_arena_trim(ptrdiff_t limit);
-
+static void tilecore_arena_trim(ptrdiff_t limit);
 /* The watcher, a thread, releases idle pages, and the heap's, if no result was freed for TILECORE_IDLE_MILLISECONDS.
  * It lives only while pages are idle. Nobody joins it: it may end long before the next watcher begins. */
 static void tilecore_arena_watch(void)
