@@ -104,7 +104,7 @@ def compare(*others):
         theirs, _, their_peak = zip(*found["numpy"], strict=True)
         gains = [a / b for a, b in zip(theirs, seconds, strict=True)]
         more = [b / a for a, b in zip(their_peak, peak, strict=True)]
-        print(f"{name}: numpy's processor time is {geometric_mean(gains):.2f} times as long, the least {min(gains):.2f};"
+        print(f"{name}: numpy takes {geometric_mean(gains):.2f} times as long, at least {min(gains):.2f};"
               f" {mean(faults):.0f} faults a step, {sum(n >= 16 for n in faults)} programs have 16 or more;"
               f" peak {geometric_mean(more):.2f} of numpy's, the most {max(more):.2f}")  # fmt: skip
 

@@ -31,7 +31,7 @@ SIZES = {
     "tilecore/_core/resources/threads.pyx",
     "NEW_THREAD_BYTES": "docs/threads.md tilecore/_core/resources/threads.pyx",
     "BYTES_A_THREAD": "docs/threads.md tilecore/_core/resources/threads.pyx",
-    "SPARE_BYTES": "CHANGELOG.md README.md docs/memory.md tilecore/_core/resources/memory.pyx",
+    "SPARE_BYTES": "docs/memory.md tilecore/_core/resources/memory.pyx",
     "GRANULE_BYTES": "docs/memory.md",
     "QUERY_BYTES": "tilecore/_core/resources/memory.pyx",
 }

@@ -123,6 +123,6 @@ def test_from_which_size_two_threads_write(pages, target, threads, program):
     """From TILECORE_THREAD_BYTES on, or TILECORE_NEW_THREAD_BYTES if the memory is new; with no worker yet."""
     program(f"""
 x, out = numpy.ones((1, 4096), "u1"), numpy.zeros(({pages}, 4096), "u1")
-tilecore.tile(x, ({pages}, 1), {target})
+kept = tilecore.tile(x, ({pages}, 1), {target})     # a dropped result would begin the watcher
 assert len(threads()) == {threads}
 """, TILECORE_NUM_THREADS="2")  # fmt: skip

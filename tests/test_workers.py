@@ -26,9 +26,9 @@ needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="t
 @needs_proc
 def test_workers_are_made_when_wanted_and_stay(program):
     program("""
-tilecore.tile(x, (2, 1), threads=8)             # too little
+kept = tilecore.tile(x, (2, 1), threads=8)      # too little; a dropped result would begin the watcher
 tilecore.tile(x, (64, 1), out, threads=1)
-tilecore.tile(x.astype("O"), (8, 1), threads=4) # references, 16 MiB
+also = tilecore.tile(x.astype("O"), (8, 1), threads=4)      # references, 16 MiB
 assert more() == 0
 tilecore.tile(x, (64, 1), out, threads=2)
 assert more() == 1
@@ -62,7 +62,7 @@ ways = [
 ]
 def work(way):
     assert len(threads()) == 1
-    way()
+    kept = way()    # a dropped result would begin the watcher
     assert len(threads()) == 2, ways.index(way)
 for way in ways: forked(lambda: work(way))
 """, TILECORE_NUM_THREADS="2")  # fmt: skip
