@@ -268,7 +268,7 @@ def test_page_faults_are_told_where_they_matter(faults, kilobytes, told, measure
     timed, before = module.time_tilecore, measured.faults
     monkeypatch.setattr(module, "BATCHED", 0)
     monkeypatch.setattr(module, "time_tilecore", lambda *given: (9, *timed(*given)[1:]))
-    monkeypatch.setattr(process, "page_faults", lambda: before + faults)
+    monkeypatch.setattr(module, "page_faults", lambda: before + faults)
     for _ in range(table.FEW):
         np.tile(np.zeros(512, "u1"), 2 * kilobytes)
     measured.started = time.perf_counter()  # so that the calls are a large part of the time

@@ -30,8 +30,16 @@ from tilecore._core.request.errors import pass_on, short_repr, type_name
 from tilecore._core.request.numpy_own import numpy_tile
 from tilecore._core.resources.memory import MIN_BYTES, get_max_bytes
 from tilecore._core.tileplan import output_shape
-from tilecore._profile import process
-from tilecore._profile.process import children_seconds, clock, describe_others, print_text, processor_seconds
+from tilecore._profile.process import (
+    FAULTS,
+    children_seconds,
+    clock,
+    describe_others,
+    explain_failure,
+    page_faults,
+    print_text,
+    processor_seconds,
+)
 from tilecore._profile.table import FEW, Row, make_table
 from tilecore._units import with_unit
 
@@ -123,7 +131,7 @@ class Profile:
         return ProfileBlock(self, active, measure_call)
 
     def start(self) -> dict[str, Any]:
-        self.processors, self.times, self.faults = processor_seconds(), os.times(), process.page_faults()
+        self.processors, self.times, self.faults = processor_seconds(), os.times(), page_faults()
         self.started = perf_counter()
         return self.table
 
@@ -132,7 +140,7 @@ class Profile:
         try:
             text, failed = self.tell(), ""
         except Exception as error:
-            text = failed = f"tilecore profile: no table: {process.explain_failure(error)}"
+            text = failed = f"tilecore profile: no table: {explain_failure(error)}"
         print_text(text, file)
         return not failed
 
@@ -141,8 +149,8 @@ class Profile:
         # Threads that measure wait for each other, so the sum of their costs may exceed the program's time.
         whole = perf_counter() - self.started - (self.cost if len(self.threads) <= 1 else 0.0)
         user, system = (now - then for now, then in zip(os.times()[:2], self.times, strict=False))
-        faults = process.page_faults() - self.faults
-        faulty = faults > process.FAULTS * max(user + system, 0.05)  # the system counts in ticks of 10 ms
+        faults = page_faults() - self.faults
+        faulty = faults > FAULTS * max(user + system, 0.05)  # the system counts in ticks of 10 ms
         rows = [site.row(*place, whole, faulty) for place, site in list(self.sites.items())]
         rows.sort(key=lambda row: -row["numpy_seconds"])
         theirs = sum(row["numpy_seconds"] for row in rows)
