@@ -18,9 +18,9 @@ cdef struct WriteOptions:   # how a call writes
     Py_ssize_t unchecked    # bytes written since the clock was last read
 
 
-cdef int choose_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted,
+cdef int read_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted,
                         bint references) except -1
-cdef void choose_options_without_gil(WriteOptions *options, Py_ssize_t nbytes, int threads,
+cdef void fill_options(WriteOptions *options, Py_ssize_t nbytes, int threads,
                                      bint prefaulted) noexcept nogil
 cdef int write_tiling(const Plan *plan, const StridedArray *source, const StridedArray *target,
                       WriteOptions *options) noexcept nogil
@@ -31,6 +31,6 @@ cdef int run_task(tilecore_task task, int kind, Stores stores, void *argument, P
 cdef int check_signals(WriteOptions *options, Py_ssize_t nbytes) noexcept nogil
 
 
-cdef inline int raise_on_error(int status) except -1:
+cdef inline int check_status(int status) except -1:
     """Return `status`; if it is -1, raise the exception that check_signals has set."""
     return status
