@@ -184,11 +184,11 @@ def draw_call():
 def draw_parts():
     """From the planner's own pieces and loops, as tests/test_nest.py reads them."""
     sys.path.append(str(IMAGES.parents[1] / "tests"))
-    from test_nest import ITEMSIZE, pieces_of, plan_of, window_of
+    from test_nest import ITEMSIZE, pieces_of, plan_of, region_of
 
     shape, start, output = (3, 4), (2, 2), (8, 11)
-    window = window_of(plan_of(shape, (1, 1)), start, output)
-    left, top, pieces = 57, 76, [*pieces_of(window, None, None)]
+    region = region_of(plan_of(shape, (1, 1)), start, output)
+    left, top, pieces = 57, 76, [*pieces_of(region, None, None)]
     drawing = Drawing(WIDTH, 438, "The parts of a region: pieces, rows, spans, and the loops of a nest")
     drawing.text(20, 32, f"tile_region(x, None, {start}, (10, 13))", weight="bold", mono=True)
     drawing.text(20, 54, f"x of shape {shape}, float32; {len(pieces)} pieces, a colour each", fill=QUIET)

@@ -80,9 +80,9 @@ def program(tmp_path, request):
     def run_program(code, *options, **env):
         path = tmp_path / "program.py"
         path.write_text(PRELUDE + getattr(request.module, "START", "") + code)
-        chosen = ("TILECORE_MAX_BYTES", "TILECORE_NUM_THREADS", "TILECORE_RECYCLE_BYTES")
         serial = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # other libraries start no threads
-        env = {name: value for name, value in os.environ.items() if name not in chosen} | serial | env
+        given = {name for name in os.environ if name == "TILECORE_ISA" or not name.startswith("TILECORE_")}
+        env = {name: os.environ[name] for name in given} | serial | env
         command = [sys.executable, "-W", "error", *options, path]
         done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0 and not done.stderr, f"{done.stdout}\n{done.stderr}"

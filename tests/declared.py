@@ -66,7 +66,7 @@ def make_plan(shape, reps, itemsize):
     plan_free(plan)
 
 
-plan_init, window_init = get_function(plan, "plan_init"), get_function(plan, "window_init")
+plan_init, region_init = get_function(plan, "plan_init"), get_function(plan, "region_init")
 nest_init = get_function(nest, "nest_init")
 region_iter_init, next_piece = get_function(nest, "region_iter_init"), get_function(nest, "next_piece")
 Nest, Plan, RegionIter, StridedArray = map(get_struct, ["Nest", "Plan", "RegionIter", "StridedArray"])
@@ -83,7 +83,7 @@ def plan_of(shape, reps=(), itemsize=ITEMSIZE):
 
 def window_of(tiling, start, shape):
     stop = [first + n for first, n in zip(start, shape, strict=True)]
-    assert window_init(byref(made := Plan()), byref(tiling), c_sizes(start), c_sizes(stop))
+    assert region_init(byref(made := Plan()), byref(tiling), c_sizes(start), c_sizes(stop))
     return made
 
 

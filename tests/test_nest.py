@@ -19,9 +19,9 @@ def piece_of(made):
     return made.src_offset, made.dst_offset, loops
 
 
-def pieces_of(window, src_strides, dst_strides):
+def pieces_of(region, src_strides, dst_strides):
     source, target, left, made = place_of(src_strides), place_of(dst_strides), RegionIter(), Nest()
-    region_iter_init(byref(left), byref(window), byref(source), byref(target))
+    region_iter_init(byref(left), byref(region), byref(source), byref(target))
     while next_piece(byref(left), byref(made)):
         yield piece_of(made)
 
@@ -84,19 +84,19 @@ def test_a_whole_output(src, dst):
 
 
 @every_layout
-def test_every_window(src, dst):
+def test_every_region(src, dst):
     """It begins near 0, or a repeat and more before or after it, and is up to two repeats and an item long."""
     for shape, padded in [((3,), (3,)), ((2, 3), (2, 3)), ((1, 2), (1, 2)), ((2,), (1, 2))]:
         starts, outputs = [[-d - 1, *range(-1, d), d + 1] for d in padded], [range(2 * d + 2) for d in padded]
         for start, output in itertools.product(itertools.product(*starts), itertools.product(*outputs)):
-            window = window_of(plan_of(shape, (1,) * len(padded)), start, output)
+            region = region_of(plan_of(shape, (1,) * len(padded)), start, output)
             parts = [n % d or first % d for first, n, d in zip(start, output, padded, strict=True)]
             copies = 0 if any(parts) else math.prod(n // d for n, d in zip(output, padded, strict=True))
-            assert (window.copies, window.nbytes) == (copies, math.prod(output) * ITEMSIZE), (shape, start, output)
-            assert (window.input_ndim, *window.output[: window.ndim]) == (len(shape), *output)
-            if window.nbytes:
+            assert (region.copies, region.nbytes) == (copies, math.prod(output) * ITEMSIZE), (shape, start, output)
+            assert (region.input_ndim, *region.output[: region.ndim]) == (len(shape), *output)
+            if region.nbytes:
                 strides = LAYOUTS[src](shape), LAYOUTS[dst](output)
-                pieces = [piece_of(nest_of(window, *strides))] if copies else [*pieces_of(window, *strides)]
+                pieces = [piece_of(nest_of(region, *strides))] if copies else [*pieces_of(region, *strides)]
                 check("region_iter_init or next_piece", pieces, padded, start, output, *strides)
 
 

@@ -18,7 +18,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from tilecore._core.request.numpy_own import numpy_tile
+from tilecore._core.numpy_own import numpy_tile
 from tilecore._profile import measure as module
 from tilecore._profile import process, table
 from tilecore._profile.measure import Profile

@@ -23,11 +23,11 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from tilecore._core.numpy_api cimport MAX_RANK
-from tilecore._core.plan.plan cimport Plan, input_shape, plan_init, plan_tiling, window_init
+from tilecore._core.plan.plan cimport Plan, input_shape, plan_init, plan_tiling, region_init
 from tilecore._core.request.overlaps cimport may_overlap, may_share
 from tilecore._core.resources.process_state cimport find_cpu_share
 from tilecore._core.strided_arrays cimport StridedArray, locate_data
-from tilecore._core.write.tiling cimport WriteOptions, choose_options_without_gil, write_tiling
+from tilecore._core.write.tiling cimport WriteOptions, fill_options, write_tiling
 
 from tilecore._core.arrays import tile
 from tilecore._core.request.errors import RequestError, format_error
@@ -137,16 +137,16 @@ cdef void tilecore_plan_execute(const tilecore_plan *handle, const void *src, co
         return
     locate_data(&source, src, src_strides, plan.input_ndim, input_shape(plan), plan.itemsize)
     locate_data(&target, dst, dst_strides, plan.ndim, plan.output, plan.itemsize)
-    choose_options_without_gil(&options, plan.nbytes, threads, True)
+    fill_options(&options, plan.nbytes, threads, True)
     write_tiling(plan, &source, &target, &options)
 
 
 cdef void tilecore_plan_execute_region(const tilecore_plan *handle, const void *src, const Py_ssize_t *src_strides,
                                        void *dst, const Py_ssize_t *dst_strides, const Py_ssize_t *start,
                                        const Py_ssize_t *stop, int threads) noexcept nogil:
-    cdef Plan window
-    window_init(&window, <const Plan *>handle, start, stop)
-    tilecore_plan_execute(<const tilecore_plan *>&window, src, src_strides, dst, dst_strides, threads)
+    cdef Plan region
+    region_init(&region, <const Plan *>handle, start, stop)
+    tilecore_plan_execute(<const tilecore_plan *>&region, src, src_strides, dst, dst_strides, threads)
 
 
 # ---------------------------------------------------------------- in one call

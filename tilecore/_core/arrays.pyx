@@ -11,8 +11,8 @@ from functools import partial
 import numpy
 
 from tilecore._core.request.callers_code import run
+from tilecore._core.numpy_own import numpy_tile
 from tilecore._core.request.errors import NAMES, RequestError, format_error, short_repr, type_name
-from tilecore._core.request.numpy_own import numpy_tile
 from tilecore._core.request.subclasses import is_masked, is_plain_masked, tile_masked
 
 cimport cython
@@ -21,9 +21,11 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport (
     MAX_RANK, NPY_VSTRING, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon,
 )
-from tilecore._core.plan.plan cimport Bounds, Plan, plan_arguments, plan_window, read_bounds
-from tilecore._core.request.arguments cimport check_rank, read_plain, read_plain_or_none
-from tilecore._core.request.integers cimport as_tuple, read_fast, read_repeats, read_threads
+from tilecore._core.plan.plan cimport Plan, plan_region, plan_tiling
+from tilecore._core.request.arguments cimport check_rank_unchanged, read_out, read_plain, read_plain_or_none
+from tilecore._core.request.integers cimport (
+    Bounds, as_tuple, read_bounds, read_fast, read_repeats, read_threads,
+)
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.mapped cimport map_repeats
 from tilecore._core.write.results cimport make_result
@@ -108,19 +110,30 @@ def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None):
     """
     cdef Py_ssize_t repeats[MAX_RANK]
     if (PyArray_CheckExact(a) and out is None and axis is None and threads is None
-            and (result := try_fast(a, read_fast(reps, 0, repeats), repeats, 0)) is not None):
+            and (result := tile_or_none(a, read_fast(reps, 0, repeats), repeats, 0)) is not None):
         return result
     if a is MISSING or reps is MISSING:
         raise TypeError(f"tile: {'a' if a is MISSING else 'reps'} is missing")
     return read_and_tile(a, reps, out, axis, threads)
 
 
+cdef cnp.ndarray plan_arguments(Plan *plan, cnp.ndarray array, reps, axis, out):
+    """Fill `plan` for `array`, after all reading. Return `out` as read_out reads it, or None."""
+    cdef Py_ssize_t repeats[MAX_RANK]
+    cdef int n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(array))
+    cdef cnp.ndarray out_array = read_out(out, array.descr)
+    check_rank_unchanged(array, axis, n)
+    plan_tiling(plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), n, repeats,
+                cnp.PyArray_ITEMSIZE(array))
+    return out_array
+
+
 cpdef tile_plain(cnp.ndarray array, reps, out=None, axis=None, threads=None):
     """`tile` of a plain array. Raises RequestErrors, from which the caller makes the error."""
     cdef Plan plan
     cdef int thread_limit = read_threads(threads)
-    cdef cnp.ndarray target = plan_arguments(&plan, array, reps, axis, out)
-    return make_result(&plan, array, target, thread_limit)
+    cdef cnp.ndarray out_array = plan_arguments(&plan, array, reps, axis, out)
+    return make_result(&plan, array, out_array, thread_limit)
 
 
 cdef read_and_tile(a, reps, out, axis, threads):
@@ -155,7 +168,7 @@ cdef tile_not_plain(a, reps, out, axis, threads):
     array = a
     as_ndarray = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
     masked = not as_ndarray and is_masked(a)
-    check_rank(array, axis, n)
+    check_rank_unchanged(array, axis, n)
     counts = as_tuple(repeats, n)
     plan_arguments(&plan, array, counts, None, None)
     check_size(plan.nbytes)
@@ -242,18 +255,18 @@ cdef region_of(a, cnp.ndarray array, reps, start, stop, out, axis, threads):
 
     A function of its own: while `a` is read, no plan lies on the stack, see serve_numpy_tile.
     """
-    cdef Plan plan, window
+    cdef Plan plan, region
     cdef Bounds bounds
-    cdef cnp.ndarray target
+    cdef cnp.ndarray out_array
     cdef int thread_limit = read_threads(threads)
     read_bounds(&bounds, start, stop)
     if array is None:
         return masked_region(a, reps, &bounds, out, axis, threads)
     if reps is None and axis is not None:
         raise RequestError(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
-    target = plan_arguments(&plan, array, () if reps is None else reps, axis, out)  # one repeat, if periodic
-    plan_window(&window, &plan, &bounds, reps is None)
-    return make_result(&window, array, target, thread_limit)
+    out_array = plan_arguments(&plan, array, () if reps is None else reps, axis, out)  # one repeat, if periodic
+    plan_region(&region, &plan, &bounds, reps is None)
+    return make_result(&region, array, out_array, thread_limit)
 
 
 cdef masked_region(a, reps, const Bounds *bounds, out, axis, threads):
@@ -264,7 +277,7 @@ cdef masked_region(a, reps, const Bounds *bounds, out, axis, threads):
         raise RequestError(TypeError, f"is not supported for an input of type {type_name(a)}", "out")
     if reps is not None:
         n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(a))
-        check_rank(a, axis, n)
+        check_rank_unchanged(a, axis, n)
         reps, axis = as_tuple(repeats, n), None
     return tile_masked(a, reps, partial(tile_region, reps=reps, start=as_tuple(bounds.start, bounds.ndim),
                                         stop=as_tuple(bounds.stop, bounds.stop_ndim), axis=axis, threads=threads))

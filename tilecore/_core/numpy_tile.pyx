@@ -1,6 +1,6 @@
 """Puts tilecore's `tile` in the place of `numpy.tile`, for code that is not the user's own.
 
-`numpy.tile` stays the object that it is: Python calls it by a pointer (request/numpy_own.pyx), and this module replaces
+`numpy.tile` stays the object that it is: Python calls it by a pointer (numpy_own.pyx), and this module replaces
 the pointer. So all callers are served, also those that bound the name before. Two errors are new to them: see "Notes".
 
     the object's pointer -> NumPy's function
@@ -18,7 +18,7 @@ import warnings
 import numpy
 
 from tilecore._core.arrays import tile
-from tilecore._core.request.numpy_own import numpy_tile
+from tilecore._core.numpy_own import numpy_tile
 
 cimport cython
 cimport numpy as cnp
@@ -26,14 +26,14 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdlib cimport free, malloc
 
-from tilecore._core.arrays cimport try_fast
+from tilecore._core.arrays cimport tile_or_none
 from tilecore._core.config cimport tilecore_multiply
 from tilecore._core.numpy_api cimport (
     MAX_RANK, PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS, PyTypeObject,
 )
 from tilecore._core.plan.plan cimport Plan, plan_init
 from tilecore._core.request.integers cimport as_tuple, read_fast
-from tilecore._core.request.numpy_own cimport (
+from tilecore._core.numpy_own cimport (
     numpy_vectorcall, points_to, tile_pointer, tilecore_atomic_replace, vectorcallfunc,
 )
 from tilecore._core.resources cimport memory
@@ -78,7 +78,7 @@ cdef object serve_numpy_tile(object own, PyObject *const *arguments, size_t n, P
             return numpy_vectorcall(own, arguments, n, names)
         A = cnp.PyArray_FROM_O(A)  # may run code that changes a list of repeats
     kept = not PyArray_CheckExact(A) if converted else keeps_kind(A, count, counts)
-    if not kept and PyArray_CheckExact(A) and (result := try_fast(A, count, counts, 0)) is not None:
+    if not kept and PyArray_CheckExact(A) and (result := tile_or_none(A, count, counts, 0)) is not None:
         return result
     outcome = predict_numpy(A, count, counts)
     if outcome == RAISES or kept and outcome == FITS:

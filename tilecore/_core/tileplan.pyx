@@ -23,11 +23,11 @@ from cpython.object cimport PyObject
 from tilecore._core.numpy_api cimport (
     MAX_RANK, PyArray_Check, PyArray_CheckExact, PyType_Modified, PyTypeObject, array_upon, descr_of,
 )
-from tilecore._core.plan.plan cimport (
-    Bounds, Plan, input_shape, plan_fits, plan_stack, plan_tiling, plan_window, read_bounds,
-)
+from tilecore._core.plan.plan cimport Plan, has_input_shape, input_shape, plan_region, plan_stack, plan_tiling
 from tilecore._core.request.arguments cimport check_dtype, read_items, read_out, read_plain, shape_error
-from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
+from tilecore._core.request.integers cimport (
+    Bounds, as_tuple, read_bounds, read_integers, read_repeats, read_threads,
+)
 from tilecore._core.write.results cimport make_batch, make_result, make_small
 
 cnp.import_array()
@@ -54,7 +54,8 @@ cdef class TilePlan:
     (2, 4, 6)
 
     A plan is immutable, comparable, hashable and picklable, and many threads may use it at once. The result may be
-    larger than memory: `region` makes parts of it.
+    larger than memory: `region` makes parts of it. A plan keeps the checked sizes. Loops, kernels and the number of
+    threads depend on the arrays and on the moment: each call chooses them.
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ cdef class TilePlan:
     def tile(self, a, out=None, *, threads=None):
         """Tile an array of the plan's shape and dtype: ``tilecore.tile(a, self.reps, out, threads=threads)``."""
         if (PyArray_CheckExact(a) and out is None and threads is None and descr_of(a) == <PyObject *>self.dtype
-                and plan_fits(&self.plan, a)
+                and has_input_shape(a, &self.plan)
                 and (result := make_small(&self.plan, a)) is not None):
             return result
         return self.read_and_tile(a, out, threads)
@@ -125,7 +126,7 @@ cdef class TilePlan:
 
     def region(self, a, start, stop, out=None, *, threads=None):
         """Make a part: ``tilecore.tile_region(a, self.reps, start, stop, out, threads=threads)``."""
-        cdef Plan window
+        cdef Plan part
         cdef Bounds bounds
         cdef cnp.ndarray array = None
         cdef int thread_limit
@@ -133,9 +134,9 @@ cdef class TilePlan:
             thread_limit = read_threads(threads)
             read_bounds(&bounds, start, stop)
             array = read_plain(a)
-            target = self.check_array(array, out)
-            plan_window(&window, &self.plan, &bounds, False)
-            return make_result(&window, array, target, thread_limit)
+            out_array = self.check_array(array, out)
+            plan_region(&part, &self.plan, &bounds, False)
+            return make_result(&part, array, out_array, thread_limit)
         except RequestError as error:
             raise format_error(error, "TilePlan.region", array, NAMES, reps=self.reps) from error.__cause__
 
@@ -188,10 +189,10 @@ cdef class TilePlan:
     cdef cnp.ndarray check_array(self, cnp.ndarray array, out):
         """Check that the array has the plan's dtype and shape. Return `out` as read_out reads it, or None."""
         check_dtype(array, self.dtype, "input")
-        cdef cnp.ndarray target = read_out(out, self.dtype)
-        if not plan_fits(&self.plan, array):
+        cdef cnp.ndarray out_array = read_out(out, self.dtype)
+        if not has_input_shape(array, &self.plan):
             raise shape_error(array, self.plan.input_ndim, input_shape(&self.plan), "input")
-        return target
+        return out_array
 
     def __repr__(self):
         text = str(self.dtype)
@@ -224,7 +225,7 @@ cdef cnp.dtype read_dtype(dtype):
 
 cdef cnp.ndarray tile_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
     """The tilings of the arrays in a stack, by a plan for `dtype`."""
-    cdef cnp.ndarray array = read_plain(arrays), target
+    cdef cnp.ndarray array = read_plain(arrays), out_array
     cdef const Py_ssize_t *shape = input_shape(plan)
     cdef Plan stack
     cdef int k, n = plan.input_ndim
@@ -232,7 +233,7 @@ cdef cnp.ndarray tile_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int 
         raise RequestError(TypeError, "must be a list or a tuple of arrays, or one array with one more axis in front, "
                            f"got {type_name(arrays)}", "input")
     check_dtype(array, dtype, "input")
-    target = read_out(out, dtype)
+    out_array = read_out(out, dtype)
     cdef bint fits = cnp.PyArray_NDIM(array) == n + 1 and cnp.PyArray_ITEMSIZE(array) == plan.itemsize
     for k in range(n if fits else 0):
         fits &= cnp.PyArray_DIM(array, k + 1) == shape[k]
@@ -240,7 +241,7 @@ cdef cnp.ndarray tile_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int 
         wanted = ", ".join(map(str, as_tuple(shape, n)))
         raise RequestError(ValueError, f"must have shape (n, {wanted}), got {(<object>array).shape}", "input")
     plan_stack(&stack, plan, cnp.PyArray_DIM(array, 0))
-    return make_result(&stack, pad_stack(&stack, array), target, threads)
+    return make_result(&stack, pad_stack(&stack, array), out_array, threads)
 
 
 cdef cnp.ndarray pad_stack(const Plan *stack, cnp.ndarray array):

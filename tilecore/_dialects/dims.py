@@ -22,8 +22,8 @@ from operator import add, mul, sub, truediv
 from typing import Any, Protocol, TypeAlias
 
 from tilecore._core.request.errors import RequestError, pass_on, short_repr, type_name
-from tilecore._core.request.integers import read_item
-from tilecore._dialects.tensors import INT64_MAX, INT64_MIN, INTEGERS, Types, as_repeats, check_length, draw_items
+from tilecore._core.request.integers import check_length, read_item
+from tilecore._dialects.tensors import INT64_MAX, INT64_MIN, INTEGERS, Types, as_repeats, check_count, draw_items
 
 
 class TensorShapeProto(Protocol):
@@ -146,8 +146,8 @@ def match_repeats(shape: Dims | None, length: Dim, counts: Dims | None) -> tuple
         if not isinstance(length, int):
             return None
         shape = (None,) * length  # the length of the repeats is the rank
-    elif isinstance(length, int) and length != len(shape):
-        raise RequestError(ValueError, f"has length {length}, expected the input's rank {len(shape)}", "repeats")
+    elif isinstance(length, int):
+        check_count(length, len(shape))
     return shape, (None,) * len(shape) if counts is None else counts
 
 

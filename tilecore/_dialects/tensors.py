@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tilecore._core.request.arguments import read_array
 from tilecore._core.request.errors import RequestError, short_repr, type_name
-from tilecore._core.request.integers import LARGEST_RANK, draw_integers
+from tilecore._core.request.integers import LARGEST_RANK, check_length, draw_integers
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
@@ -81,9 +81,14 @@ def as_repeats(value: Any, allowed: Types = INTEGERS, count: int | None = None) 
         repeats = tuple(draw_integers(value, "repeats"))
     else:
         repeats = tuple(read_repeats_tensor(value, allowed).tolist())
-    if count is not None and len(repeats) != count:
-        raise RequestError(ValueError, f"has length {len(repeats)}, expected the input's rank {count}", "repeats")
+    if count is not None:
+        check_count(len(repeats), count)
     return repeats
+
+
+def check_count(length: int, rank: int) -> None:
+    if length != rank:
+        raise RequestError(ValueError, f"has length {length}, expected the input's rank {rank}", "repeats")
 
 
 def read_repeats_tensor(value: Any, allowed: Types) -> NDArray[Any]:
@@ -106,8 +111,3 @@ def draw_items(items: Iterable[Any], argument: str) -> list[Any]:
     drawn = list(islice(items, LARGEST_RANK + 1))
     check_length(len(drawn), argument)
     return drawn
-
-
-def check_length(length: int, argument: str) -> None:
-    if length > LARGEST_RANK:
-        raise RequestError(ValueError, f"must have at most {LARGEST_RANK} entries, NumPy's largest rank", argument)

@@ -5,7 +5,7 @@ cimport cython
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport MAX_RANK, NPY_USERDEF, PY_SSIZE_T_MAX
-from tilecore._core.arrays cimport tile_plain, try_fast
+from tilecore._core.arrays cimport tile_plain, tile_or_none
 from tilecore._core.request.integers cimport read_fast
 
 from tilecore._core.request.arguments import read_array
@@ -78,7 +78,7 @@ cdef class Version:
         n = read_fast(repeats, self.lowest_repeat, counts)
         if n != cnp.PyArray_NDIM(input) and not self.any_length:
             return None
-        return try_fast(input, n, counts, self.most_elements)
+        return tile_or_none(input, n, counts, self.most_elements)
 
     def read_counts(self, tensor, repeats):
         """The repeats as a tuple of ints, which the core checks further; a RequestError if they are not legal."""

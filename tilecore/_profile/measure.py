@@ -25,9 +25,9 @@ from typing import Any, TextIO, TypeAlias
 import numpy
 
 from tilecore._core.arrays import tile as tilecore_tile
+from tilecore._core.numpy_own import numpy_tile
 from tilecore._core.numpy_tile import ProfileBlock
 from tilecore._core.request.errors import pass_on, short_repr, type_name
-from tilecore._core.request.numpy_own import numpy_tile
 from tilecore._core.resources.memory import MIN_BYTES, get_max_bytes
 from tilecore._core.tileplan import output_shape
 from tilecore._profile.process import (

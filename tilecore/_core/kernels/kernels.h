@@ -59,7 +59,7 @@
  *                    together or come from as many rows
  *
  * kernels.c has the table of instruction sets, the best first. All that chooses or runs a set walks this table. A set
- * is a file in isa/: its vectors, in the macros that begin.h lists; its `choose`; and its row of the table,
+ * is a file in isa/: its vectors, in the macros that begin.h lists; its `choose`; and its entry in the table,
  * TILECORE_SET. isa/ also holds the kernels, each written once, in these macros. Each set includes the kernels that it
  * has, so these files have no include guards. For AVX2, TILECORE_NAME(pattern) in short_rows.h is
  * tilecore_pattern_avx2, and TILECORE_KERNEL(pattern), its tilecore_row_kernel, is tilecore_pattern_kernel_avx2. To add
@@ -167,7 +167,7 @@ typedef struct tilecore_set {
     void (*stream_end)(void);
     /* Writes the first `bytes` bytes of dst `count` - 1 times more, directly after them. Touches dst alone. */
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
-    /* Writes a whole small result, not empty, C-contiguous from C-contiguous. */
+    /* Writes a whole small result, not empty, C-contiguous from C-contiguous: TILECORE_NAME(write_small), small.h. */
     void (*write_small)(const struct tilecore_set *self, int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
                         ptrdiff_t itemsize, char *dst, const char *src);
     /* Packs items of 1, 2, 4, 8 or 16 bytes, and of no other size, from a strided source to contiguous rows, in one of

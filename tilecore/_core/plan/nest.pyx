@@ -41,22 +41,22 @@ from tilecore._core.strided_arrays cimport magnitude
 cdef void region_iter_init(RegionIter *iter, const Plan *plan, const StridedArray *source,
                            const StridedArray *target) noexcept nogil:
     """Fill `iter` for the plan's result, which must not be empty."""
-    cdef AxisIter axis
+    cdef AxisIter *axis
     cdef int i
     iter.n, iter.src_offset, iter.dst_offset, iter.itemsize, iter.finished = 0, 0, 0, plan.itemsize, False
     sort_axes(iter, plan, source, target)
     for i in range(plan.ndim):
-        axis = iter.axis[i]
+        axis = &iter.axis[i]
         if axis.extent == 1:
             axis.src_step = 0  # the stride may be any number, also one without an opposite
         if axis.dst_step < 0 and axis.count > 1:
-            reverse_axis(iter, &axis)
+            reverse_axis(iter, axis)
         if axis.src_step == 0 or axis.count <= axis.extent - axis.first:  # it wraps to no other byte
             iter.src_offset += axis.first * axis.src_step
             axis.first, axis.extent = 0, axis.count
         axis.src_index = axis.first
         if axis.count > 1:
-            add_axis(iter, &axis)
+            add_axis(iter, axis)
 
 
 cdef void sort_axes(RegionIter *iter, const Plan *plan, const StridedArray *source,
@@ -73,7 +73,7 @@ cdef void sort_axes(RegionIter *iter, const Plan *plan, const StridedArray *sour
         while i > 0 and magnitude(iter.axis[i - 1].dst_step) > magnitude(dst):
             iter.axis[i] = iter.axis[i - 1]
             i -= 1
-        iter.axis[i] = AxisIter(plan.output[k], plan.shape[k], plan.start[k] if plan.is_window else 0, src, dst, 0, 0)
+        iter.axis[i] = AxisIter(plan.output[k], plan.shape[k], plan.start[k] if plan.cuts_repeats else 0, src, dst, 0, 0)
 
 
 cdef void reverse_axis(RegionIter *iter, AxisIter *axis) noexcept nogil:
@@ -86,7 +86,10 @@ cdef void reverse_axis(RegionIter *iter, AxisIter *axis) noexcept nogil:
 
 
 cdef void add_axis(RegionIter *iter, const AxisIter *axis) noexcept nogil:
-    """Add an axis around the others, or merge it with the outermost axis if it only continues that axis."""
+    """Add an axis around the others, or merge it with the outermost axis if it only continues that axis.
+
+    nest_push cannot merge them: the next piece may begin elsewhere on each axis, so both must be one axis before.
+    """
     cdef AxisIter *inner = &iter.axis[max(iter.n - 1, 0)]
     if (iter.n and inner.first == 0 and inner.extent == inner.count
             and continues(axis.src_step, inner.count, inner.src_step)
@@ -135,16 +138,17 @@ cdef void nest_init(const Plan *plan, const StridedArray *source, const StridedA
     cdef int k, padding = plan.ndim - plan.input_ndim
     cdef Py_ssize_t src = plan.itemsize, dst = plan.itemsize
     cdef RegionIter iter
-    if target.contiguous:  # the common case, without sorting axes: 30 ns faster
-        nest_begin(nest, plan.itemsize)
-        for k in range(plan.ndim - 1, -1, -1):
-            if not source.contiguous and plan.shape[k] != 1:  # a padded axis has extent 1 and no stride
-                src = source.strides[k - padding]
-            nest_push(nest, plan.shape[k], src, dst)
-            src *= plan.shape[k]
-            dst *= plan.shape[k]
-            nest_push(nest, plan.repeats[k], 0, dst)
-            dst *= plan.repeats[k]
+    if not target.contiguous:
+        region_iter_init(&iter, plan, source, target)
+        next_piece(&iter, nest)
         return
-    region_iter_init(&iter, plan, source, target)
-    next_piece(&iter, nest)
+    # The axes are in order already. In the general way, a small call would take up to 9 % more instructions.
+    nest_begin(nest, plan.itemsize)
+    for k in range(plan.ndim - 1, -1, -1):
+        if not source.contiguous and plan.shape[k] != 1:  # a padded axis has extent 1 and no stride
+            src = source.strides[k - padding]
+        nest_push(nest, plan.shape[k], src, dst)
+        src *= plan.shape[k]
+        dst *= plan.shape[k]
+        nest_push(nest, plan.repeats[k], 0, dst)
+        dst *= plan.repeats[k]

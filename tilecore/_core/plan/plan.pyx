@@ -1,18 +1,13 @@
-"""Makes a `Plan`: checks a shape, repeats, an itemsize, and the bounds of a window.
+"""Makes a `Plan`: checks a shape, repeats, an itemsize, and the bounds of a region.
 
 After these checks every count and offset fits 64 bits. So functions that execute a plan cannot fail (`noexcept nogil`).
 """
 
 from tilecore._core.request.errors import RequestError
 
-cimport numpy as cnp
-
 from tilecore._core.config cimport tilecore_multiply
-from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PY_SSIZE_T_MIN
-from tilecore._core.request.arguments cimport check_rank, read_out
-from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats
-
-cnp.import_array()
+from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX
+from tilecore._core.request.integers cimport Bounds, as_tuple
 
 
 cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
@@ -25,7 +20,7 @@ cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, co
     cdef Py_ssize_t count = 1, extent, repeat, output, nbytes
     cdef size_t copies = 1  # unsigned, because it overflows if `count` does
     cdef bint empty = False, failed = False
-    plan.ndim, plan.input_ndim, plan.itemsize, plan.is_window = <int>rank, ndim, itemsize, False
+    plan.ndim, plan.input_ndim, plan.itemsize, plan.cuts_repeats = <int>rank, ndim, itemsize, False
     for k in range(rank):  # one loop, in registers: several loops may take three times as long
         extent = shape[k - padding] if k >= padding else 1
         repeat = repeats[k - reps_padding] if k >= reps_padding else 1
@@ -42,13 +37,7 @@ cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, co
     return not failed
 
 
-cdef int plan_tiling(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
-                     Py_ssize_t itemsize) except -1:
-    """plan_init, or the RequestError."""
-    return 0 if plan_init(plan, ndim, shape, nreps, repeats, itemsize) else raise_plan_error(plan)
-
-
-cdef int raise_plan_error(Plan *plan) except -1:
+cdef int raise_plan_error(const Plan *plan) except -1:
     """Raise the RequestError for a plan that plan_init refused."""
     cdef Py_ssize_t count = 1, product
     cdef int k
@@ -68,17 +57,6 @@ cdef int raise_plan_error(Plan *plan) except -1:
                        f"with {plan.itemsize} bytes per element")
 
 
-cdef cnp.ndarray plan_arguments(Plan *plan, cnp.ndarray array, reps, axis, out):
-    """Fill `plan` for `array`, after all reading. Return `out` as read_out reads it, or None."""
-    cdef Py_ssize_t repeats[MAX_RANK]
-    cdef int n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(array))
-    cdef cnp.ndarray target = read_out(out, array.descr)
-    check_rank(array, axis, n)
-    plan_tiling(plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), n, repeats,
-                cnp.PyArray_ITEMSIZE(array))
-    return target
-
-
 cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1:
     """Fill `stacked` for a stack of `n` arrays: one more axis in front, which is not repeated."""
     cdef Py_ssize_t shape[MAX_RANK], repeats[MAX_RANK]
@@ -92,21 +70,14 @@ cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1:
     return plan_tiling(stacked, plan.ndim + 1, shape, plan.ndim + 1, repeats, plan.itemsize)
 
 
-cdef int read_bounds(Bounds *bounds, start, stop) except -1:
-    """Fill `bounds`. They are read before the array's shape, because reading may run code that changes it."""
-    bounds.ndim = read_integers(start, PY_SSIZE_T_MIN, bounds.start, "start", 0)
-    bounds.stop_ndim = read_integers(stop, PY_SSIZE_T_MIN, bounds.stop, "stop", 0)
-    return 0
-
-
-cdef int plan_window(Plan *window, const Plan *plan, const Bounds *bounds, bint periodic) except -1:
-    """Check the bounds and fill `window`. If `periodic`, it is a window on `plan` repeated without end."""
+cdef int plan_region(Plan *region, const Plan *plan, const Bounds *bounds, bint periodic) except -1:
+    """Check the bounds and fill `region`. If `periodic`, it is a part of `plan` repeated without end."""
     check_bounds(bounds, plan.ndim, input_shape(plan) if periodic else plan.output, periodic)
-    return 0 if window_init(window, plan, bounds.start, bounds.stop) else raise_plan_error(window)
+    return 0 if region_init(region, plan, bounds.start, bounds.stop) else raise_plan_error(region)
 
 
-cdef bint window_init(Plan *window, const Plan *plan, const Py_ssize_t *start, const Py_ssize_t *stop) noexcept nogil:
-    """Fill `window` with the part [start, stop) of the tiling, or of its periodic extension; return as plan_init."""
+cdef bint region_init(Plan *region, const Plan *plan, const Py_ssize_t *start, const Py_ssize_t *stop) noexcept nogil:
+    """Fill `region` with the part [start, stop) of the tiling, or of its periodic extension; return as plan_init."""
     cdef Py_ssize_t extent, first, count
     cdef bint whole = True, fits
     cdef int k
@@ -114,14 +85,14 @@ cdef bint window_init(Plan *window, const Plan *plan, const Py_ssize_t *start, c
         extent = max(plan.shape[k], 1)
         first, count = start[k] % extent, max(stop[k] - start[k], 0)
         whole = whole and first == count % extent == 0
-        window.start[k] = first + extent if first < 0 else first
-        window.output[k], window.repeats[k] = count, count // extent
+        region.start[k] = first + extent if first < 0 else first
+        region.output[k], region.repeats[k] = count, count // extent
     if whole:
-        return plan_init(window, plan.input_ndim, input_shape(plan), plan.ndim, window.repeats, plan.itemsize)
-    fits = plan_init(window, plan.ndim, window.output, 0, NULL, plan.itemsize)
-    window.input_ndim, window.copies, window.is_window = plan.input_ndim, 0, True
+        return plan_init(region, plan.input_ndim, input_shape(plan), plan.ndim, region.repeats, plan.itemsize)
+    fits = plan_init(region, plan.ndim, region.output, 0, NULL, plan.itemsize)
+    region.input_ndim, region.copies, region.cuts_repeats = plan.input_ndim, 0, True
     for k in range(plan.ndim):
-        window.shape[k] = plan.shape[k]
+        region.shape[k] = plan.shape[k]
     return fits
 
 

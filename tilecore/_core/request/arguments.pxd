@@ -9,7 +9,7 @@ cdef cnp.ndarray read_plain(a, argument=*)
 cdef cnp.ndarray read_plain_or_none(a, argument=*)
 cdef bint is_foreign(value) except -1
 cdef int check_dtype(cnp.ndarray array, cnp.dtype dtype, str argument) except -1
-cdef int check_rank(cnp.ndarray array, axis, int ndim) except -1
+cdef int check_rank_unchanged(cnp.ndarray array, axis, int ndim) except -1
 cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *shape) except -1
 cdef cnp.ndarray read_generic_out(value, cnp.dtype dtype)
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,

@@ -133,7 +133,7 @@ cdef int check_dtype(cnp.ndarray array, cnp.dtype dtype, str argument) except -1
     return 0
 
 
-cdef int check_rank(cnp.ndarray array, axis, int ndim) except -1:
+cdef int check_rank_unchanged(cnp.ndarray array, axis, int ndim) except -1:
     """If repeats were read for `axis`, check that the rank is still `ndim`."""
     if axis is not None and cnp.PyArray_NDIM(array) != ndim:
         raise shape_changed()

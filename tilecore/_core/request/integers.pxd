@@ -1,9 +1,16 @@
 from tilecore._core.numpy_api cimport MAX_RANK
 
 
+cdef struct Bounds:     # of a region, as they were given
+    int ndim, stop_ndim             # entries of start, and of stop
+    Py_ssize_t start[MAX_RANK]
+    Py_ssize_t stop[MAX_RANK]
+
+
 cdef int read_fast(given, Py_ssize_t least, Py_ssize_t *values) except -2
 cdef int read_generic(given, Py_ssize_t least, Py_ssize_t *values, str argument, int rank) except -1
 cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1
+cdef int read_bounds(Bounds *bounds, start, stop) except -1
 cdef int read_threads(threads) except -1
 cdef tuple as_tuple(const Py_ssize_t *values, int n)
 
@@ -11,8 +18,8 @@ cdef tuple as_tuple(const Py_ssize_t *values, int n)
 cdef inline int read_integers(given, Py_ssize_t least, Py_ssize_t *values, str argument, int rank) except -1:
     """Fill `values` (of length MAX_RANK) with integers from `least` on, 0 or PY_SSIZE_T_MIN; return how many.
 
-    The integers are for the last axes. Errors name an axis of the result, which has at least `rank` axes; if `rank` is
-    negative, they name no axis.
+    Errors name the axis: integers are for the last axes of the result, whose rank is theirs or `rank`, if that is more.
+    If `rank` is negative, errors name no axis.
     """
     cdef int n = read_fast(given, least, values)
     return n if n >= 0 else read_generic(given, least, values, argument, rank)

@@ -35,16 +35,18 @@ cdef extern from "Python.h":
 
 cdef bint read_one(item, Py_ssize_t least, Py_ssize_t *value) noexcept:
     """Read an int or a NumPy integer from `least` to PY_SSIZE_T_MAX; return False for anything else."""
-    cdef int overflow = 0
+    cdef int overflow
     cdef long long number
     if short_int(item, &number):
         pass
     elif PyLong_CheckExact(item):
         number = PyLong_AsLongLongAndOverflow(item, &overflow)
+        if overflow:
+            return False
     elif not integer_scalar(item, &number):
         return False
     value[0] = <Py_ssize_t>number
-    return not overflow and least <= number <= PY_SSIZE_T_MAX
+    return least <= number <= PY_SSIZE_T_MAX
 
 
 cdef int read_fast(given, Py_ssize_t least, Py_ssize_t *values) except -2:
@@ -170,9 +172,14 @@ cpdef list draw_integers(given, str argument):
                                    argument) from None
     for item in items:
         integers.append(item if PyLong_CheckExact(item) else read_item(item, argument, len(integers), hint))
-        if len(integers) > MAX_RANK:
-            raise RequestError(ValueError, f"must have at most {MAX_RANK} entries, NumPy's largest rank", argument)
+        check_length(len(integers), argument)
     return integers
+
+
+cpdef int check_length(Py_ssize_t length, str argument) except -1:
+    if length > MAX_RANK:
+        raise RequestError(ValueError, f"must have at most {MAX_RANK} entries, NumPy's largest rank", argument)
+    return 0
 
 
 cdef int read_generic(given, Py_ssize_t least, Py_ssize_t *values, str argument, int rank) except -1:
@@ -214,6 +221,13 @@ cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -
     for k in range(ndim):
         repeats[k] = placed[k] if placed[k] >= 0 else 1
     return ndim
+
+
+cdef int read_bounds(Bounds *bounds, start, stop) except -1:
+    """Fill `bounds`. They are read before the array's shape, because reading may run code that changes it."""
+    bounds.ndim = read_integers(start, PY_SSIZE_T_MIN, bounds.start, "start", 0)
+    bounds.stop_ndim = read_integers(stop, PY_SSIZE_T_MIN, bounds.stop, "stop", 0)
+    return 0
 
 
 cdef int read_threads(threads) except -1:

@@ -36,30 +36,26 @@ cdef bint overlaps_itself(const StridedArray *place, const Py_ssize_t *shape, Py
 cdef bint may_share(const StridedArray *a, const Py_ssize_t *a_shape, const StridedArray *b,
                     const Py_ssize_t *b_shape, Py_ssize_t itemsize) noexcept nogil:
     """Whether the arrays may share a byte. Ranges that are disjoint, also modulo a stride (two columns), share none."""
-    cdef Py_ssize_t a_low, a_high, b_low, b_high, distance, period = PY_SSIZE_T_MAX
-    cdef int k
-    for k in range(1 + a.ndim + b.ndim):
-        if k:
-            period = step_of(a, k - 1) if k <= a.ndim else step_of(b, k - a.ndim - 1)
-        if period == 0:
+    cdef Py_ssize_t a_low, a_high, b_low, b_high, distance, modulus = PY_SSIZE_T_MAX
+    cdef int k, a_steps = 0 if a.contiguous else a.ndim, b_steps = 0 if b.contiguous else b.ndim
+    for k in range(-1, a_steps + b_steps):
+        if k >= 0:
+            modulus = magnitude(a.strides[k] if k < a_steps else b.strides[k - a_steps])
+        if modulus == 0:
             continue
-        if (not find_ends(a, a_shape, itemsize, period, &a_low, &a_high)
-                or not find_ends(b, b_shape, itemsize, period, &b_low, &b_high)):
+        if (not find_ends(a, a_shape, itemsize, modulus, &a_low, &a_high)
+                or not find_ends(b, b_shape, itemsize, modulus, &b_low, &b_high)):
             return False
-        distance = (b_low - a_low) % period
-        distance += period if distance < 0 else 0
-        if a_high - a_low <= distance <= period - (b_high - b_low):
+        distance = (b_low - a_low) % modulus
+        distance += modulus if distance < 0 else 0
+        if a_high - a_low <= distance <= modulus - (b_high - b_low):
             return False
     return True
 
 
-cdef Py_ssize_t step_of(const StridedArray *place, int k) noexcept nogil:
-    return 0 if place.contiguous else magnitude(place.strides[k])
-
-
-cdef bint find_ends(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t itemsize, Py_ssize_t period,
+cdef bint find_ends(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t itemsize, Py_ssize_t modulus,
                     Py_ssize_t *low, Py_ssize_t *high) noexcept nogil:
-    """Find where the elements begin and end, but for axes that step by whole periods; False if there are no bytes."""
+    """Find the lowest and the highest byte, without axes whose stride is a multiple of `modulus`; False: no bytes."""
     cdef Py_ssize_t reach
     cdef int k
     low[0] = high[0] = <Py_ssize_t>place.data
@@ -68,7 +64,7 @@ cdef bint find_ends(const StridedArray *place, const Py_ssize_t *shape, Py_ssize
             return False
         if place.contiguous:
             itemsize *= shape[k]
-        elif place.strides[k] % period:
+        elif place.strides[k] % modulus:
             reach = (shape[k] - 1) * place.strides[k]
             low[0] += min(reach, 0)
             high[0] += max(reach, 0)

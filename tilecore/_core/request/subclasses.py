@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tilecore._core.request.numpy_own import numpy_tile
+from tilecore._core.numpy_own import numpy_tile
 
 _masked: Any = None  # numpy.ma.MaskedArray, when found
 

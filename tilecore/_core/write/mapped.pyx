@@ -25,10 +25,10 @@ from tilecore._core.atomic cimport tilecore_atomic_add, tilecore_atomic_load
 from tilecore._core.config cimport TILECORE_CHECK_BYTES
 from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_upon
 from tilecore._core.plan.nest cimport Loop, Nest, nest_init, nest_push
-from tilecore._core.plan.plan cimport Plan, plan_fits
+from tilecore._core.plan.plan cimport Plan, has_input_shape
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.strided_arrays cimport StridedArray, locate_array
-from tilecore._core.write.tiling cimport WriteOptions, check_signals, choose_options, raise_on_error, write_nest
+from tilecore._core.write.tiling cimport WriteOptions, check_signals, read_options, check_status, write_nest
 
 cnp.import_array()
 
@@ -168,8 +168,8 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     cdef cnp.dtype dtype = array.descr
     cdef Py_ssize_t file_bytes
     cdef int status
-    choose_options(&options, plan.nbytes, 0, False, False)
-    if not plan_fits(plan, array):
+    read_options(&options, plan.nbytes, 0, False, False)
+    if not has_input_shape(array, plan):
         return None
     locate_array(&source, array)
     target.contiguous = True
@@ -185,7 +185,7 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
         return None
     with nogil:
         status = write_and_map(mapping, file_bytes, &nest, source.data, &options)
-    if raise_on_error(status) > 0:
+    if check_status(status) > 0:
         return None
     return array_upon(mapping, plan.ndim, plan.output, NULL, dtype, mapping.at, NPY_ARRAY_CARRAY)
 

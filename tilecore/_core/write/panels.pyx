@@ -49,7 +49,8 @@ cdef enum:
     # If stores bypass the caches, a panel is wide for prefetching, and long to amortise the cache lines that it shares.
     STREAMED_SIDE_BYTES = 2048
     STREAMED_BYTES = 1 << 20
-    STREAMED_ROWS_BYTES = 524288    # likewise, in scratch, of 1 or 2-byte items: parts of rows would share more lines
+    # Of a panel in scratch, if items have 1 or 2 bytes: it holds longer parts of rows, which share fewer lines.
+    STREAMED_ROWS_BYTES = 524288
     CACHED_BYTES = 1 << 20  # an output that may fit the second-level cache together with its source
     MIN_STREAMED_TRANSPOSED = 512       # rows of this many bytes or more may bypass the caches
     MIN_STREAMED_DEINTERLEAVED = 2048   # likewise
@@ -90,7 +91,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
     panels.direct = copies == 1
     if panels.direct:
         if nest.loop[1].dst_step != nest.loop[0].count or items < MIN_DIRECT_ITEMS:
-            return False  # strided to strided does not pay
+            return False  # packing to items that lie apart in the output does not pay
         choose_packer(&panels.packing, nest)
         choose_destination(panels, items * nest.loop[0].count)
     else:  # outermost repeats copy the first
@@ -114,15 +115,16 @@ cdef void choose_destination(Panels *panels, Py_ssize_t size) noexcept nogil:
 
 
 cdef void choose_sides(Panels *panels) noexcept nogil:
-    """Choose the steps of each loop in a panel, innermost first; enough is left for the loop along the source.
+    """Choose the steps of each loop in a panel, innermost first, with some reserved for the loop along the source.
 
-    Of 65536 items of the example above, 65 are reserved along the source: 262 bytes of it. So the loop along the output
-    may have 1008 steps, and has all 1000. Then 65 are left: 1000 in 16 panels are 63, and 64 are whole cache lines.
+        budget              65536 items of the example above; 65 of them, 262 bytes, are reserved along the source
+        along the output    65536 / 65 allows 1008 steps: all 1000
+        along the source    65536 / 1000 allows 65 steps: 1000 in 16 panels are 63 each, and whole cache lines 64
     """
     cdef const Nest *nest = panels.nest
     cdef Py_ssize_t itemsize = nest.loop[0].count, side = SIDE_BYTES, budget = PANEL_BYTES, left, step, reserved = 1
     cdef int k, finest = first_moving(nest)  # the loop of the smallest steps in the source
-    cdef const Loop *row = &nest.loop[finest]
+    cdef const Loop *innermost = &nest.loop[finest]
     for k in range(finest + 1, nest.n):
         if nest.loop[k].src_step != 0 and magnitude(nest.loop[k].src_step) < magnitude(nest.loop[finest].src_step):
             finest = k
@@ -131,10 +133,10 @@ cdef void choose_sides(Panels *panels) noexcept nogil:
     if panels.direct:
         if panels.store_mode == TILECORE_BY_LINES:
             budget, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
-    elif row.src_step % TILECORE_ALIAS_BYTES == 0 or row.count > budget // MIN_SIDE_BYTES:
+    elif innermost.src_step % TILECORE_ALIAS_BYTES == 0 or innermost.count > budget // MIN_SIDE_BYTES:
         budget = max(SIDE_BYTES * SIDE_BYTES // itemsize, MIN_SQUARE_BYTES)
     else:
-        side = min(side, budget // row.count)
+        side = min(side, budget // innermost.count)
     left, step = budget // itemsize, magnitude(nest.loop[finest].src_step)
     if step < side:
         reserved = min(side // step, nest.loop[finest].count)

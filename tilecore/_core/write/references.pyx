@@ -48,7 +48,7 @@ cdef extern from *:
 
 cdef extern from "numpy/arrayobject.h":
     int PyArray_INCREF(cnp.ndarray array) except -1
-    int PyArray_CopyInto(cnp.ndarray target, cnp.ndarray source) except -1
+    int PyArray_CopyInto(cnp.ndarray to, cnp.ndarray source) except -1
     enum: NPY_ARRAY_WRITEABLE
 
 

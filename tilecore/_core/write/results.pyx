@@ -4,7 +4,7 @@ Nine results in ten are new and small. Creating the array takes most of their ti
 one step, without a nest and without workers. All others:
 
     allocate        a new array, unless there is `out`; other code may run meanwhile
-    choose_options  reads the number of threads; other code may run meanwhile
+    read_options    the number of threads; other code may run meanwhile
     look            where the arrays lie; the last checks of the sources' shapes and of `out` (see arguments.pyx)
     write           bytes, or items that hold references
 """
@@ -19,7 +19,7 @@ from tilecore._core.config cimport TILECORE_ARRAYS, TILECORE_NOGIL_BYTES, TILECO
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK, try_array
 from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, next_step
 from tilecore._core.plan.plan cimport (
-    Plan, input_shape, is_small, plan_array, plan_fits, plan_stack, plan_tiling,
+    Plan, has_input_shape, input_shape, is_small, plan_array, plan_stack, plan_tiling,
 )
 from tilecore._core.request.arguments cimport check_out, shape_error
 from tilecore._core.request.overlaps cimport share_bytes
@@ -29,7 +29,7 @@ from tilecore._core.resources.processor cimport kernels, packs_items, tilecore_g
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.stores cimport ORDINARY
 from tilecore._core.write.tiling cimport (
-    WriteOptions, check_signals, choose_options, choose_options_without_gil, raise_on_error, run_task, write_tiling,
+    WriteOptions, check_signals, read_options, fill_options, check_status, run_task, write_tiling,
 )
 
 from tilecore._core.request.errors import RequestError, shape_changed
@@ -37,15 +37,23 @@ from tilecore._core.request.errors import RequestError, shape_changed
 cnp.import_array()
 
 
+cdef extern from "Python.h":
+    ctypedef struct PyThreadState:
+        pass
+
+    PyThreadState *PyEval_SaveThread()
+    void PyEval_RestoreThread(PyThreadState *state)
+
+
 cdef enum:
     PACKED_BYTES = 4096     # of a source in another order: it is packed on the stack
 
 
-cdef cnp.ndarray try_fast(cnp.ndarray array, int n, const Py_ssize_t *repeats, Py_ssize_t most_elements):
+cdef cnp.ndarray tile_or_none(cnp.ndarray array, int n, const Py_ssize_t *repeats, Py_ssize_t most_elements):
     """The tiling by `n` repeats, as read_fast returns it; None if anything is wrong, for the caller to find out.
 
-    If `most_elements` is not 0: None also for a result that is larger or empty. A function of this module, so that the
-    plan is not on the stack of `tile` while that runs the caller's code.
+    If `most_elements` is not 0: None also for a result that is larger or empty. A function of its own, so that no plan
+    is on the stack of `tile` while that runs the caller's code: it may call `tile` again, level upon level.
     """
     cdef Plan plan
     if n < 0 or not plan_array(&plan, array, n, repeats):
@@ -68,12 +76,12 @@ cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array):
     cdef cnp.ndarray result
     if (not is_small(plan) or plan.nbytes > max_bytes
             or (not 0 <= cnp.PyArray_TYPE(array) < cnp.NPY_OBJECT and PyDataType_REFCHK(array.descr))):
-        return None
+        return None  # numbers, most arrays, hold no references: the descr of these is not looked at
     if not PyArray_IS_C_CONTIGUOUS(array):
         return make_packed(plan, array)
     result = try_array(plan.ndim, plan.output, array.descr, NULL, 0)
     # Other code may have run meanwhile. Without memory, or with another shape, make_large raises the error.
-    if result is None or not plan_fits(plan, array) or not PyArray_IS_C_CONTIGUOUS(array):
+    if result is None or not has_input_shape(array, plan) or not PyArray_IS_C_CONTIGUOUS(array):
         return None
     write_small_result(plan, result, cnp.PyArray_BYTES(array))
     return result
@@ -86,24 +94,36 @@ cdef cnp.ndarray make_packed(const Plan *plan, cnp.ndarray array):
     if plan.nbytes // plan.copies > PACKED_BYTES or not packs_items(plan.itemsize):
         return None
     result = try_array(plan.ndim, plan.output, array.descr, NULL, 0)
-    if result is None or not plan_fits(plan, array):  # as in make_small
+    if result is None or not has_input_shape(array, plan):  # as in make_small
         return None
     pack_on_stack(packed, array)
     write_small_result(plan, result, packed)
     return result
 
 
+cdef inline PyThreadState *release_gil(Py_ssize_t nbytes, bint references) noexcept:
+    """Release the GIL while so many bytes are written, unless it is needed or that does not pay: then return NULL."""
+    return NULL if references or nbytes < TILECORE_NOGIL_BYTES else PyEval_SaveThread()
+
+
+cdef inline void take_gil(PyThreadState *released) noexcept:
+    if released != NULL:
+        PyEval_RestoreThread(released)
+
+
 cdef inline void write_small_result(const Plan *plan, cnp.ndarray result, const char *src) noexcept:
+    """Write by the set's kernel: TILECORE_NAME(write_small), isa/small.h."""
     cdef char *dst = cnp.PyArray_BYTES(result)
-    if plan.nbytes < TILECORE_NOGIL_BYTES:
-        kernels.write_small(kernels, plan.ndim, plan.shape, plan.repeats, plan.itemsize, dst, src)
-    else:
-        with nogil:
-            kernels.write_small(kernels, plan.ndim, plan.shape, plan.repeats, plan.itemsize, dst, src)
+    cdef PyThreadState *released = release_gil(plan.nbytes, False)
+    kernels.write_small(kernels, plan.ndim, plan.shape, plan.repeats, plan.itemsize, dst, src)
+    take_gil(released)
 
 
 cdef void pack_on_stack(char *dst, cnp.ndarray array) noexcept:
-    """Copy the items to `dst`, in C order: the last two axes by tilecore_gather."""
+    """Copy the items to `dst`, in C order: the last two axes by tilecore_gather.
+
+    So few items are copied before `pack`, panels.pyx, has chosen a kernel.
+    """
     cdef Loop outer[MAX_LOOPS]
     cdef Py_ssize_t at[MAX_LOOPS]   # the positions in them
     cdef const char *src = cnp.PyArray_BYTES(array)
@@ -138,13 +158,14 @@ cdef cnp.ndarray make_large(const Plan *plan, cnp.ndarray array, cnp.ndarray out
     cdef bint is_new = out is None, prefaulted = True, references = PyDataType_REFCHK(dtype)
     cdef StridedArray source, target
     cdef WriteOptions options
+    cdef PyThreadState *released
     cdef int status
     if is_new:
-        out = allocate(plan.ndim, plan.output, plan.nbytes, dtype, &prefaulted)
-    choose_options(&options, plan.nbytes, threads, prefaulted, references)
+        out = allocate(plan, dtype, &prefaulted)
+    read_options(&options, plan.nbytes, threads, prefaulted, references)
 
     # No other code runs from here until the bytes are written.
-    if not plan_fits(plan, array):
+    if not has_input_shape(array, plan):
         raise shape_changed()
     locate_array(&source, array)
     if is_new:
@@ -159,26 +180,24 @@ cdef cnp.ndarray make_large(const Plan *plan, cnp.ndarray array, cnp.ndarray out
     if references and not (is_new and can_be_counted(dtype)):
         copy_references(plan, array, &source, out, &target)
         return out
-    if references or plan.nbytes < TILECORE_NOGIL_BYTES:
-        status = write_tiling(plan, &source, &target, &options)
-    else:
-        with nogil:
-            status = write_tiling(plan, &source, &target, &options)
-    raise_on_error(status)
+    released = release_gil(plan.nbytes, references)
+    status = write_tiling(plan, &source, &target, &options)
+    take_gil(released)
+    check_status(status)
     if references:
         count_references(array, plan.copies, out)
     return out
 
 
-cdef cnp.ndarray allocate(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, cnp.dtype dtype, bint *prefaulted):
-    """Return a new array. Garbage may be collected, so other code may run."""
-    cdef Plan plan
+cdef cnp.ndarray allocate(const Plan *plan, cnp.dtype dtype, bint *prefaulted):
+    """Return a new array for the result. Garbage may be collected, so other code may run."""
+    cdef Plan longer
     if dtype.itemsize or dtype.kind not in b"SU":
-        return new_array(ndim, <Py_ssize_t *>shape, dtype, nbytes, prefaulted)
+        return new_array(plan.ndim, <Py_ssize_t *>plan.output, dtype, plan.nbytes, prefaulted)
     # NumPy makes strings of length 0 strings of length 1. Not by numpy.dtype((type, 1)), which runs Python code.
     dtype = numpy.dtype((<object>dtype).str[:2] + "1")
-    plan_tiling(&plan, ndim, shape, 0, NULL, dtype.itemsize)
-    array = new_array(ndim, <Py_ssize_t *>shape, dtype, plan.nbytes, prefaulted)
+    plan_tiling(&longer, plan.ndim, plan.output, 0, NULL, dtype.itemsize)
+    array = new_array(plan.ndim, longer.output, dtype, longer.nbytes, prefaulted)
     cnp.PyArray_FILLWBYTE(array, 0)
     return array
 
@@ -203,12 +222,12 @@ cdef cnp.ndarray make_batch(const Plan *plan, cnp.dtype dtype, list sources, cnp
     cdef Batch batch
     cdef bint is_new = out is None, prefaulted = True, references = PyDataType_REFCHK(dtype)
     cdef Py_ssize_t i, n = PyList_GET_SIZE(sources)
+    cdef PyThreadState *released
     cdef int status
     plan_stack(&all_plan, plan, n)
-
     if is_new:
-        out = allocate(all_plan.ndim, all_plan.output, all_plan.nbytes, dtype, &prefaulted)
-    choose_options(&batch.options, all_plan.nbytes, threads, prefaulted, references)
+        out = allocate(&all_plan, dtype, &prefaulted)
+    read_options(&batch.options, all_plan.nbytes, threads, prefaulted, references)
 
     batch.plan, batch.n_sources = plan, n
     _places = locate_list(&batch, sources)  # kept until all is written
@@ -221,14 +240,12 @@ cdef cnp.ndarray make_batch(const Plan *plan, cnp.dtype dtype, list sources, cnp
             copy_references(plan, sources[i], place_of(&batch, i), out, &batch.target)
             batch.target.data += batch.target_step
         return out
-    if references or all_plan.nbytes < TILECORE_NOGIL_BYTES:
-        status = write_range(&batch, 0, n, &batch.options)
-    else:
-        with nogil:
-            status = write_by_threads(&batch)
-    raise_on_error(status)
+    released = release_gil(all_plan.nbytes, references)
+    status = write_by_threads(&batch)
+    take_gil(released)
+    check_status(status)
     if references:
-        count_references(out, 0, out)  # 0: by PyArray_INCREF
+        count_references(out, 0, out)  # 0: the sources differ, so each item of the result is counted by itself
     return out
 
 
@@ -249,7 +266,7 @@ cdef bytes locate_list(Batch *batch, list sources):
     batch.places = PyBytes_AS_STRING(places)
     for i in range(batch.n_sources):
         array = <cnp.ndarray>sources[i]
-        if not plan_fits(plan, array):
+        if not has_input_shape(array, plan):
             raise shape_error(array, plan.input_ndim, input_shape(plan), f"arrays[{i}]")
         locate_array(<StridedArray *>place_of(batch, i), array)
     return places
@@ -289,15 +306,18 @@ cdef int write_by_threads(Batch *batch) noexcept nogil:
 cdef void write_range_task(void *batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     cdef const WriteOptions *call_options = &(<const Batch *>batch).options
     cdef WriteOptions options
-    choose_options_without_gil(&options, call_options.nbytes, 1, call_options.prefaulted)
+    fill_options(&options, call_options.nbytes, 1, call_options.prefaulted)
     write_range(<const Batch *>batch, first, last, &options)
 
 
 cdef int write_range(const Batch *batch, Py_ssize_t first, Py_ssize_t last, WriteOptions *options) noexcept nogil:
     """Write the tilings numbered first to last - 1; return as write_tiling."""
-    cdef StridedArray target = batch.target
+    cdef StridedArray target
     cdef Py_ssize_t i
-    target.data += first * batch.target_step
+    target.contiguous = True
+    if not batch.target.contiguous:  # else its strides need no copy
+        target = batch.target
+    target.data = batch.target.data + first * batch.target_step
     for i in range(first, last):
         if (write_tiling(batch.plan, place_of(batch, i), &target, options) < 0
                 or check_signals(options, batch.plan.nbytes) < 0):  # write_small does not check

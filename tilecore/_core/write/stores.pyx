@@ -16,8 +16,8 @@ cdef extern from "runtime/learn_stores.h" nogil:
 cdef Stores choose_stores(const char *dst, Py_ssize_t nbytes, bint prefaulted, long long *begin) noexcept nogil:
     """Return the stores for `nbytes` of output at `dst`, and set `begin` for note_written.
 
-    The system clears a page of new memory at its first touch, and so brings it into the cache: ordinary stores follow,
-    in the output's order if it is more than the caches hold. `prefaulted`: the memory is not new.
+    Unless the memory is `prefaulted`, the system clears each page at its first touch, which brings it into the cache.
+    So ordinary stores write it, in the output's order if the output is larger than the caches.
     """
     begin[0] = 0
     if not prefaulted:

@@ -25,9 +25,9 @@ cdef struct Bands:          # parts of a region, along its outermost axis
     Stores stores
 
 
-cdef int choose_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted,
+cdef int read_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted,
                         bint references) except -1
-cdef void choose_options_without_gil(WriteOptions *options, Py_ssize_t nbytes, int threads,
+cdef void fill_options(WriteOptions *options, Py_ssize_t nbytes, int threads,
                                      bint prefaulted) noexcept nogil
 cdef int write_tiling(const Plan *plan, const StridedArray *source, const StridedArray *target,
                       WriteOptions *options) noexcept nogil
@@ -39,6 +39,6 @@ cdef void write_bands(void *bands, Py_ssize_t first, Py_ssize_t last) noexcept n
 cdef int check_signals(WriteOptions *options, Py_ssize_t nbytes) noexcept nogil
 
 
-cdef inline int raise_on_error(int status) except -1:
+cdef inline int check_status(int status) except -1:
     """Return `status`; if it is -1, raise the exception that check_signals has set."""
     return status

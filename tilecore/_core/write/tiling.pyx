@@ -2,8 +2,8 @@
 
 The way of every result that make_small and NumPy's copy do not write is the code below, from write_tiling to run_task.
 Panels and blocks are numbered, so that threads take ranges of the numbers. Beside it, this module decides by how many
-threads each job is written, and whether a call checks for signals. Nothing can fail: the plan has checked every offset;
-without workers the caller writes alone.
+threads each job is written, and whether a call checks for signals. It ends early only if a signal handler raises: the
+plan has checked every offset, and without workers the caller writes alone.
 """
 
 from libc.limits cimport LLONG_MAX
@@ -64,7 +64,7 @@ cdef int write_tiling(const Plan *plan, const StridedArray *source, const Stride
     `target` has the shape of the result, which must not be empty.
     """
     cdef Nest nest
-    if plan.is_window:
+    if plan.cuts_repeats:
         return write_region(plan, source, target, options)
     if source.contiguous and target.contiguous and is_small(plan):
         kernels.write_small(kernels, plan.ndim, plan.shape, plan.repeats, plan.itemsize, target.data, source.data)
@@ -132,14 +132,14 @@ cdef int write_loops(const Nest *nest, bint packs, char *dst, const char *src, P
     dst += nest.dst_offset
     src += nest.src_offset
     if packs and choose_panels(&panels, nest, dst, src, stores):
-        return write_all_panels(&panels, &blocks, nbytes, options)
+        return run_panels(&panels, &blocks, nbytes, options)
     choose_blocks(&blocks, nest, dst, src, stores)
     return run_task(write_blocks, TILECORE_BLOCKS, stores, &blocks, blocks.total, nbytes, options)
 
 
-cdef int write_all_panels(const Panels *panels, Blocks *blocks, Py_ssize_t nbytes,
+cdef int run_panels(const Panels *panels, Blocks *blocks, Py_ssize_t nbytes,
                           WriteOptions *options) noexcept nogil:
-    """Write by a task of panels; or one panel after the other, by a task of its `blocks`, if its output is large."""
+    """Run one task that writes all panels; or, if a panel's output is large, for each panel a task of its `blocks`."""
     cdef int status = 0
     cdef Py_ssize_t number, panel_bytes = nbytes // panels.total
     cdef void *scratch
@@ -226,7 +226,7 @@ cdef void write_bands(void *of_bands, Py_ssize_t first, Py_ssize_t last) noexcep
 
 # ---------------------------------------------------------------- options
 
-cdef int choose_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted,
+cdef int read_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted,
                         bint references) except -1:
     """Set how to write with at most `threads` threads; 0: the default. It may run the caller's code.
 
@@ -241,9 +241,9 @@ cdef int choose_options(WriteOptions *options, Py_ssize_t nbytes, int threads, b
     return 0
 
 
-cdef void choose_options_without_gil(WriteOptions *options, Py_ssize_t nbytes, int threads,
+cdef void fill_options(WriteOptions *options, Py_ssize_t nbytes, int threads,
                                      bint prefaulted) noexcept nogil:
-    """As choose_options, for C callers and tasks: no checks for signals, and the default is that of the process."""
+    """As read_options, for C callers and tasks: no checks for signals, and the default is that of the process."""
     begin_checks(options, False)
     options.nbytes, options.prefaulted = nbytes, prefaulted
     options.threads, options.by_default = threads, threads <= 0

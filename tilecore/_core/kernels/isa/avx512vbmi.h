@@ -17,8 +17,8 @@
 #include "small.h"
 #include "permute.h"
 
-/* Chooses for rows of up to 32 bytes, and for few rows, in Intel's set, below, and AMD's, avx512amd.h. A store of lanes
- * moves up to `words` words of 1 to 16 bytes that lie apart no faster than they are moved one by one. */
+/* Chooses for rows of up to 32 bytes, and for few rows, in Intel's set, below, and AMD's, avx512amd.h. Of words of 1 to
+ * 16 bytes that lie apart, `spread` is faster if one store writes more than `words`. */
 static const tilecore_row_kernel *tilecore_choose_permutation(const tilecore_rows *self, ptrdiff_t repeats,
                                                               ptrdiff_t rows, ptrdiff_t words)
 {

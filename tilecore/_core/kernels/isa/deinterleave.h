@@ -21,8 +21,9 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_period)(
     }
 }
 
-/* Writes `count` groups of a row, at least a period, by periods. If a group begins at an aligned address, the second
- * period overlaps the first: it and those after it are aligned. The last period overlaps the one before it. */
+/* Writes `count` groups of a row, at least a period, by periods. The last period overlaps the one before it. If some
+ * group begins at an aligned address, the second period begins there, over the end of the first: so all but the first
+ * and the last are aligned. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_groups)(
     const tilecore_shuffles *self, char *dst, const char *src, ptrdiff_t count, const int kept, const int loads)
 {

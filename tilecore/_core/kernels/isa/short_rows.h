@@ -7,8 +7,8 @@
 enum {
     TILECORE_EXPAND_ROW = 16,       /* a shuffle takes from 16 source bytes */
     TILECORE_EXPAND_SPAN = 64,      /* the longest span of rows that are expanded */
-    TILECORE_EXPAND_ROWS = 48,      /* masks pay from so many rows on, and from four for each byte of a span */
-    TILECORE_EXPAND_MORE = 4096,    /* from so many bytes of output on a third vector's masks pay; so for each more */
+    TILECORE_EXPAND_ROWS = 48,      /* masks pay for so many rows, and for four rows a byte of a span */
+    TILECORE_EXPAND_MORE = 4096,    /* masks of each vector after the second pay for so many bytes of output */
     TILECORE_PATTERN_ROW = 32
 };
 

@@ -16,7 +16,8 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     const int few = rows * repeats <= TILECORE_FEW, cached = rows * span <= TILECORE_FIRST_CACHE_BYTES;
     if (row <= 16 && (few || tilecore_copies_pay(self, repeats))) return &TILECORE_KERNEL(copies);
     if (few) return row > TILECORE_REGISTERS_ROW ? &TILECORE_KERNEL(copies) : &TILECORE_KERNEL(register_rows);
-    /* The compiler vectorises copies of words: whole vectors leave no tail, and few vectors no mispredicted branch. */
+    /* `copies` of words are loops that the compiler vectorises. Spans of whole vectors leave no scalar tail, and short
+     * spans no mispredicted branch. */
     if (TILECORE_STORE_WIDTH == 32 && cached && (row == 4 || row == 8) && span >= 64 && span < 448 && span % 32 == 0)
         return &TILECORE_KERNEL(copies);
     if (tilecore_can_expand(self, rows)) return &TILECORE_KERNEL(expand);

@@ -4,7 +4,8 @@
  *     (2, 3) of 4 bytes, tiled (2, 2):   rows of 12 bytes, 2 copies of each; then both rows once more
  *
  * The innermost repeated axis and the axes inside it make a row. All rows are written with their copies, from
- * registers. When a repeated axis outside the rows is complete, its output is copied after itself. For AVX2:
+ * registers. When a repeated axis outside the rows is complete, its output is copied after itself. So it merges axes as
+ * nest_push does (plan/nest.pxd), without strides, and with the work that is left in each loop. For AVX2:
  * tilecore_write_small_avx2, tilecore_few_rows_avx2, tilecore_fill_rows_avx2, tilecore_repeat_few_avx2. */
 
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copy_few)(char *dst, const char *src, ptrdiff_t n)
@@ -13,7 +14,8 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copy_few)(char *dst, const 
     else TILECORE_NAME(copy_short)(dst, src, n);
 }
 
-/* Writes the `n` bytes at dst `times` - 1 times more, after themselves. Returns the end. */
+/* Writes the `n` bytes at dst `times` - 1 times more, after themselves. Returns the end. `replicate` does this for blocks:
+ * it keeps what it copies in the first-level cache, and does not inline copies of a few bytes. */
 TILECORE_INLINE TILECORE_TARGETED char *TILECORE_NAME(repeat_few)(char *dst, ptrdiff_t n, ptrdiff_t times)
 {
     char *const end = dst + n * times;
@@ -92,7 +94,7 @@ TILECORE_TARGETED static void TILECORE_NAME(write_small)(const tilecore_set *sel
 {
     /* The repeated axes outside the rows, innermost first. An axis that is not repeated is part of the next one. */
     struct {
-        ptrdiff_t count, times; /* steps, of the rows or of the axis inside; how often they are written */
+        ptrdiff_t count, times; /* steps (of the rows, or of the entry before), and how often all are written */
         ptrdiff_t left;         /* steps that are not written yet */
         char *begin;            /* where these steps begin in the output */
     } outer[64];                /* each at least doubles what is written, of less than 2^63 bytes */
