@@ -81,7 +81,7 @@ def plan_of(shape, reps=(), itemsize=ITEMSIZE):
     return made
 
 
-def window_of(tiling, start, shape):
+def region_of(tiling, start, shape):
     stop = [first + n for first, n in zip(start, shape, strict=True)]
     assert region_init(byref(made := Plan()), byref(tiling), c_sizes(start), c_sizes(stop))
     return made

@@ -9,7 +9,7 @@ from ctypes import byref
 
 import numpy as np
 import pytest
-from declared import ITEMSIZE, Nest, RegionIter, nest_of, next_piece, place_of, plan_of, region_iter_init, window_of
+from declared import ITEMSIZE, Nest, RegionIter, nest_of, next_piece, place_of, plan_of, region_iter_init, region_of
 
 pytestmark = [pytest.mark.quick, pytest.mark.tree]
 

@@ -8,7 +8,7 @@ from ctypes import byref
 
 import numpy as np
 import pytest
-from declared import get_function, get_struct, nest_of, place_of, plan_of, region_iter_init, window_of
+from declared import get_function, get_struct, nest_of, place_of, plan_of, region_iter_init, region_of
 
 from tilecore._core.write import blocks, panels, tiling
 
@@ -78,7 +78,7 @@ def test_bands(gap):
         x, tiling = make_source(shape, itemsize), plan_of(shape, (1,) * len(shape), itemsize)
         for first, n in itertools.product((-4, 0, 2), (2, 3, 7)):
             start, output = [first] * len(shape), [n] * len(shape)
-            room, window = Room(x, start, output, gap), window_of(tiling, start, output)
+            room, window = Room(x, start, output, gap), region_of(tiling, start, output)
             made, places = Bands(dst=room.address, src=x.ctypes.data), map(place_of, (x.strides[:-1], room.strides))
             region_iter_init(byref(made.iter), byref(window), *map(byref, places))
             room.check(write_bands, made, made.iter.axis[made.iter.n - 1].count, (shape, start, output, itemsize))
