@@ -1,28 +1,17 @@
 from collections.abc import Callable
 from typing import Any, Self, TypedDict, final
 
-class _Site(TypedDict):
-    file: str
-    line: int
-    function: str
-    code: str
-    calls: int
-    measured: int
-    bytes: int
-    numpy_seconds: float
-    tilecore_seconds: float | None
-    range: list[float]
-    hint: str
-    inputs: dict[str, int]
-
-class _Table(TypedDict):
-    """Of a profile: see `Profile.report` and `Site.row` in measure.py."""
-
-    seconds: float
-    profile_seconds: float
-    numpy_seconds: float
-    tilecore_seconds: float
-    sites: list[_Site]
+# Of a profile: see Site.row and Profile.report in measure.py. As classes they would take a line for each key.
+# fmt: off
+_Site = TypedDict("_Site", {  # noqa: UP013
+    "file": str, "line": int, "function": str, "code": str, "calls": int, "measured": int, "bytes": int,
+    "numpy_seconds": float, "tilecore_seconds": float | None, "range": list[float], "hint": str,
+    "inputs": dict[str, int],
+})
+_Table = TypedDict("_Table", {  # noqa: UP013
+    "seconds": float, "profile_seconds": float, "numpy_seconds": float, "tilecore_seconds": float, "sites": list[_Site],
+})
+# fmt: on
 
 @final
 class ProfileBlock:
