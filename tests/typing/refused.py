@@ -25,6 +25,8 @@ tilecore.tile(x, np.ones(2))  # refused
 tilecore.tile(x, x > 0)  # refused
 tilecore.tile(x, np.float64(2))  # refused
 tilecore.tile(x, "22")  # refused
+with tilecore.profile() as table:
+    table["sites"][0]["calls"] + table["sites"][0]["file"]  # refused
 tilecore.tile_region(x, np.ones(2), 0, 1)  # refused
 tilecore.tile_region(x, 2, np.zeros(2), (1, 1))  # refused
 tilecore.tile_view(x, np.ones(2))  # refused

@@ -33,11 +33,12 @@ _From1 = TypeVar("_From1", _1, _2, _3, _4)
 _From2 = TypeVar("_From2", _2, _3, _4)
 _From3 = TypeVar("_From3", _3, _4)
 _Unknown: TypeAlias = tuple[Never, Never, Never, Never]  # else an unknown rank would be each of these
+_Plain: TypeAlias = int | tuple[int, ...]  # not all _Ints: mypy blames the first overload that takes the wrong repeats
 
 @overload
 def tile(a: _Ma[_T], reps: _Ints, out: None = None, *, axis: _Axes = None, threads: _Int = None) -> _Ma[_T]: ...
 @overload
-def tile(a: _Of[_Unknown, _T], reps: _Ints, out: None = None, *, threads: _Int = None) -> NDArray[_T]: ...
+def tile(a: _Of[_Unknown, _T], reps: _Plain, out: None = None, *, threads: _Int = None) -> NDArray[_T]: ...
 @overload
 def tile(a: _Of[_From1, _T], reps: int | _1, out: None = None, *, threads: _Int = None) -> _Of[_From1, _T]: ...
 @overload
