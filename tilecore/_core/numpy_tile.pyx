@@ -107,7 +107,7 @@ cdef Outcome predict_numpy(cnp.ndarray array, int n, const Py_ssize_t *counts) n
     cdef Py_ssize_t rows = 1, left = cnp.PyArray_SIZE(array), size, extent
     cdef int k, ndim = cnp.PyArray_NDIM(array), rank = max(n, ndim)
     if left == 0:
-        return RAISES if PyArray_CheckExact(array) else FITS  # tile_or_none refused an empty array: other extents overflow
+        return RAISES if PyArray_CheckExact(array) else FITS  # tile_or_none refused an empty array: its sizes overflow
     for k in range(rank):
         extent = cnp.PyArray_DIM(array, k - (rank - ndim)) if k >= rank - ndim else 1
         if k >= rank - n and tilecore_multiply(rows, counts[k - (rank - n)], &rows):
