@@ -1,5 +1,6 @@
 """Build logic, and the project's links; the other metadata stands in pyproject.toml."""
 
+import copy
 import os
 import re
 import shlex
@@ -11,6 +12,7 @@ import numpy
 from Cython.Build import cythonize
 from Cython.Build.Dependencies import default_create_extension
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 # The repository's address on GitHub stands here and nowhere else. While it is empty, distributions have no links,
@@ -19,9 +21,16 @@ REPOSITORY = ""
 VERSION = re.search('"(.+)"', Path("tilecore/_version.py").read_text())[1]  # the one place
 
 SOURCES = sorted(Path("tilecore").rglob("*.pyx"))
-KERNELS = Path("tilecore/_core/kernels")
+CORE = Path("tilecore/_core")
 INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
-LINKED = {"processor.pyx": [str(KERNELS / "kernels.c")]}  # C that a module is linked with
+# C that modules are linked with. What has state belongs to one: a second would have workers, or memory, of its own.
+LINKED = {
+    "mapped.pyx": "pages",
+    "memory.pyx": "arena pages threads",
+    "processor.pyx": "kernels",
+    "stores.pyx": "learn_stores",
+    "tiling.pyx": "workers learn_threads threads",
+}
 if sys.platform == "win32":
     OPTIONS, THREADS = ["/O2"], []
 else:
@@ -37,14 +46,23 @@ class build_py_with_headers(build_py):
     def run(self):
         super().run()
         if not self.editable_mode:  # get_include() falls back to the checkout's own folder
-            copy = Path(self.build_lib, "tilecore", "include")
-            shutil.copytree("include", copy, ignore=shutil.ignore_patterns("*.in"), dirs_exist_ok=True)
+            folder = Path(self.build_lib, "tilecore", "include")
+            shutil.copytree("include", folder, ignore=shutil.ignore_patterns("*.in"), dirs_exist_ok=True)
+
+
+class build_ext_apart(build_ext):
+    """Compiles each module in a folder of its own: modules that are built at once are linked with the same C files."""
+
+    def build_extension(self, ext):
+        apart = copy.copy(self)
+        apart.build_temp = os.path.join(self.build_temp, ext.name)
+        build_ext.build_extension(apart, ext)
 
 
 def extension(source):
     return Extension(
         ".".join(source.with_suffix("").parts),
-        [str(source), *LINKED.get(source.name, [])],
+        [str(source), *(str(*CORE.glob(f"*/{name}.c")) for name in LINKED.get(source.name, "").split())],
         include_dirs=["include", "tilecore/_core", numpy.get_include()],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")],
         extra_compile_args=OPTIONS + THREADS,
@@ -101,6 +119,6 @@ modules = cythonize(
 setup(
     **links(),
     ext_modules=modules,
-    cmdclass={"build_py": build_py_with_headers},
+    cmdclass={"build_py": build_py_with_headers, "build_ext": build_ext_apart},
     options={"build": {"parallel": int(jobs[1]) if jobs else True}},  # a module on each processor
 )

@@ -2,7 +2,6 @@
 
 import textwrap
 from pathlib import Path
-from statistics import median
 
 import matplotlib
 
@@ -77,33 +76,31 @@ def draw_peers(run: Run, file: Path) -> None:
 
 
 def draw_limits(run: Run, file: Path, shares: dict[Key, float]) -> None:
-    """A plot for each kind of rows: the share of the limit by size, of calls by one thread and of the default.
+    """A plot for each kind of rows: shares of the limit by size, of calls by one thread and of the default.
 
-    A mark is the median over the states of the caches and programs, a bar goes from the least to the most.
+    Each state of the caches and the program has a mark.
     """
-    points: dict[str, dict[str, dict[int, list[float]]]] = {}  # by kind, case, bytes
+    points: dict[str, dict[str, list[tuple[int, float]]]] = {}  # by kind, case: bytes and share
     for key, share in shares.items():
-        by_case = points.setdefault(key.workload.partition(":")[0], {}).setdefault(key.case.partition(",")[0], {})
-        by_case.setdefault(run.nbytes[key.group], []).append(share)
-    medians = (median(values) for by_case in points.values() for it in by_case.values() for values in it.values())
-    top = max(1.5, *medians)
+        by_case = points.setdefault(key.workload.partition(":")[0], {})
+        by_case.setdefault(key.case.partition(",")[0], []).append((run.nbytes[key.group], share))
     names = {"tilecore": "the default", "tilecore 1 thread": "threads=1"}
     with plt.rc_context(STYLE):
-        figure, plots = plt.subplots(len(points), sharex=True, sharey=True, squeeze=False, figsize=(WIDTH, 5.5))
+        figure, plots = plt.subplots(len(points), sharex=True, squeeze=False, figsize=(WIDTH, 5.5))
         for axes, (kind, by_case) in zip(plots[:, 0], points.items(), strict=True):
-            axes.set(xscale="log", ylim=(0, 1.1 * top))
+            highest = max(share for found in by_case.values() for _, share in found)
+            axes.set(xscale="log", ylim=(0, 1.1 * max(1.2, highest)))
             axes.set_title(kind, loc="left", fontsize=9)
             axes.axhline(1, color=INK, linewidth=1)
-            for (colour, marker), (case, by_size) in zip(STYLES, sorted(by_case.items()), strict=False):
-                sizes = [nbytes * 1.06 ** ("1 thread" in case) for nbytes in sorted(by_size)]  # beside each other
-                middle, low, high = zip(*((median(v), min(v), max(v)) for _, v in sorted(by_size.items())), strict=True)
-                axes.vlines(sizes, low, high, color=colour, alpha=0.5)
-                axes.plot(sizes, middle, color=colour, marker=marker, markersize=4, label=names[case])
-            ticks = sorted({nbytes for by_size in by_case.values() for nbytes in by_size})
+            for (colour, marker), (case, found) in zip(STYLES, sorted(by_case.items()), strict=False):
+                beside = 1.2 if "1 thread" in case else 1 / 1.2
+                sizes, values = [nbytes * beside for nbytes, _ in found], [share for _, share in found]
+                axes.plot(sizes, values, marker, color=colour, markersize=5, markerfacecolor="none", label=names[case])
+            ticks = sorted({nbytes for found in by_case.values() for nbytes, _ in found})
             axes.set_xticks(ticks, [size(nbytes).replace(" ", "\n") for nbytes in ticks])
             axes.xaxis.set_minor_locator(NullLocator())
             axes.grid()
         axes.set_xlabel("size of the result")
         figure.legend(*axes.get_legend_handles_labels(), ncols=2, frameon=False, loc="outside lower center")
-        words = "Speed relative to the fastest plain loop in C (1). A bar goes from the worst situation to the best."
+        words = "Speed relative to the fastest plain loop in C (1). Each mark is a situation."
         save(figure, file, words, run.machine)

@@ -184,7 +184,10 @@ float32, f2 float16, u1 uint8.
 Of {len(contests(run))} comparisons with {", ".join(PEERS)}, tilecore is clearly slower in {len(losses(run))}."""
     # A title, texts and tables.
     sections = [
-        ["In short", pictures.get("peers"), "Workloads in which tilecore is slower are never left out here."],
+        ["In short", pictures.get("peers"), """\
+Default calls in a loop, each result dropped before the next call: the README's workloads, some others, and every one in
+which tilecore is clearly slower. The next table has the losses of all kinds of calls.
+"""],
         ["Where tilecore is clearly slower", losses_table(run)],
         ["All workloads", "The default call of each library. Each result is dropped before the next call.",
          ratio_table(run, "warm")],
@@ -214,6 +217,8 @@ The same programs, each beside two processes for each CPU that compute, copy arr
         ["In programs with results of random sizes",
          "By how much is alive at most, and the largest size; the repeats make a result of the mean size.",
          ratio_table(run, "sizes")],
+        ["In random programs", "Processor time of a step that tiles and does two to seven other things.",
+         summary_table(run, "mixed")],
         ["Functions that do the same for some shapes", """\
 numpy.?stack: by the axis; torch.expand: with `.contiguous()`. A function that is not named does other work.""",
          ratio_table(run, "rival", run.others("rival"), "time relative to tilecore")],

@@ -39,13 +39,13 @@ USES = [np.sum, lambda y: np.add(y, 1, out=y), lambda y: y.ravel()[::4].sum(), n
 # Bound: its file, a lower and a higher value, the calls, and whether other work is between them; "use": it is timed
 # too, with each of USES.
 BOUNDS = {
-    "TILECORE_BLOCK_BYTES": ("kernels/config.h", "8192", "32768", LONG, False),
-    "TILECORE_NOGIL_BYTES": ("kernels/config.h", "32768", "131072", AT_64_KIB, False),
-    "TILECORE_THREAD_BYTES": ("kernels/config.h", "((ptrdiff_t)1 << 19)", "((ptrdiff_t)4 << 20)", LONG[:4], True),
-    "TILECORE_MOVE_BYTES": ("kernels/config.h", "4096", "16384", LARGE, "use"),
-    "TILECORE_STREAM_BYTES": ("kernels/config.h", "(TILECORE_LAST_CACHE_BYTES / 4)", "(1 << 26)", LARGE, "use"),
-    "TILECORE_HOT_NANOSECONDS": ("kernels/learn_stores.h", "50000", "800000", LARGE, False),
-    "TILECORE_CHUNK_BYTES": ("kernels/workers.h", "((ptrdiff_t)64 << 10)", "((ptrdiff_t)256 << 10)", LONG, False),
+    "TILECORE_BLOCK_BYTES": ("config.h", "8192", "32768", LONG, False),
+    "TILECORE_NOGIL_BYTES": ("config.h", "32768", "131072", AT_64_KIB, False),
+    "TILECORE_THREAD_BYTES": ("config.h", "((ptrdiff_t)1 << 19)", "((ptrdiff_t)4 << 20)", LONG[:4], True),
+    "TILECORE_MOVE_BYTES": ("config.h", "4096", "16384", LARGE, "use"),
+    "TILECORE_STREAM_BYTES": ("config.h", "(TILECORE_LAST_CACHE_BYTES / 4)", "(1 << 26)", LARGE, "use"),
+    "TILECORE_HOT_NANOSECONDS": ("runtime/learn_stores.c", "50000", "800000", LARGE, False),
+    "TILECORE_CHUNK_BYTES": ("runtime/workers.h", "((ptrdiff_t)64 << 10)", "((ptrdiff_t)256 << 10)", LONG, False),
     "TILECORE_FEW_COST": ("kernels/kernels.c", "320", "1280", ROWS, False),
     "TILECORE_EXPAND_ROWS": ("kernels/isa/short_rows.h", "24", "96", GRAY, False),
     "MIN_BANDED_BYTES": ("write/tiling.pyx", "(1 << 20)", "(1 << 30)", REGIONS, False),
@@ -70,14 +70,15 @@ def build(base: Path, bound: tuple[str, int]) -> Path:
     (name, side), copy = bound, base.with_name("-".join(map(str, bound)))
     shutil.copytree(base, copy)
     path = copy / "tilecore" / "_core" / BOUNDS[name][0]
-    value = rf"(\b{name}\b(?: =|\(l3, n\))? )\S.*?(?=,|  ?/\*|\s+#|\n)"
+    value = rf"(\b{name}\b(?: =|\(l3, n\))? )\S.*?(?=,? *(?:/\*|#|\n))"
     text, count = re.subn(value, rf"\g<1>{BOUNDS[name][side]}", path.read_text(), count=1)
     if not count:
         raise SystemExit(f"{path}: no {name}; correct its place in tunables.py")
     before = path.stat().st_mtime_ns
     path.write_text(text)
     os.utime(path, ns=(before, before))  # else a header's change builds all modules anew
-    for module in (copy / "tilecore" / "_core" / "write").glob("*.pyx"):  # all bounds act there
+    core = copy / "tilecore" / "_core"
+    for module in (*core.glob("write/*.pyx"), core / "resources" / "processor.pyx"):  # all bounds act there
         module.touch()
     return compile_in(copy, f"{name} as {BOUNDS[name][side]}")
 

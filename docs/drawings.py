@@ -164,7 +164,7 @@ def draw_call():
         (0, "write", "_core/write/results.pyx", "addresses and strides; the last checks"),
         (2, "plan", "_core/plan/nest.pyx", "loops: 12 bytes, 5 × (0, 12), 200000 × (12, 60)"),
         (0, "write", "_core/write/blocks.pyx", "733 blocks of up to 273 rows, numbered"),
-        (3, "kernels", "_core/kernels/workers.h", "each thread takes a range of blocks, then another"),
+        (3, "runtime", "_core/runtime/workers.c", "each thread takes a range of blocks, then another"),
         (3, "kernels", "_core/kernels/isa/", "12 bytes in a vector → 60 bytes of output"),
     ]
     for k, (colour, layer, file, words) in enumerate(steps):

@@ -1,4 +1,4 @@
-"""The check of test_every_way.py, guided by the coverage of the compiled modules: run it by .ci/fuzz.
+"""The check of ways.py, guided by the coverage of the compiled modules: run it by .ci/fuzz.
 
 The arguments are libFuzzer's. What it finds becomes an `@example`, or a test of its own.
 """
@@ -6,7 +6,7 @@ The arguments are libFuzzer's. What it finds becomes an `@example`, or a test of
 import sys
 
 import atheris
-import test_every_way
+import ways
 from conftest import tile_by_index
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 @given(st.data())
 def check(data):
-    test_every_way.check(tile_by_index, data.draw(st.sampled_from(test_every_way.WAYS)), data.draw)
+    ways.check(tile_by_index, data.draw(st.sampled_from(ways.WAYS)), data.draw)
 
 
 atheris.Setup(sys.argv, check.hypothesis.fuzz_one_input)

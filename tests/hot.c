@@ -1,11 +1,11 @@
-/* Which outputs kernels/learn_stores.h takes for hot, and which stores it learns, by a clock of its own. */
+/* Which outputs runtime/learn_stores.c takes for hot, and which stores it learns, by a clock of its own. */
 #define _GNU_SOURCE
-#include "kernels/threads.h"
+#include "runtime/threads.h"
 #include <stdio.h>
 
 static long long nanoseconds = 999999999;
 #define tilecore_nanoseconds(of_thread) nanoseconds
-#include "kernels/learn_stores.h"
+#include "runtime/learn_stores.c"
 
 static char memory[64];
 

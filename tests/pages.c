@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/pages.h"
+#include "runtime/pages.c"
 #ifdef __linux__
 #include <fcntl.h>
 #endif

@@ -4,22 +4,30 @@ import ctypes
 import os
 import re
 import sysconfig
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
-from declared import POINTER, SIZE, c_sizes, get_function, read_capsule
+from declared import (
+    INT,
+    POINTER,
+    SIZE,
+    c_sizes,
+    execute,
+    execute_region,
+    get_function,
+    make_plan,
+    read_capsule,
+    tile_once,
+)
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from test_every_way import bounds, check, refers, repeats_of_axes
+from ways import bounds, check, refers, repeats_of_axes
 
 import tilecore
 from tilecore import capi
 
 pytestmark = pytest.mark.quick
-
-INT = ctypes.c_int
 
 # The table of ABI 1.0, by which modules were compiled that stay as they are. Functions are only added at its end.
 ABI = {
@@ -40,18 +48,10 @@ ABI = {
 STATUSES = "OK BAD_RANK BAD_SHAPE BAD_ITEMSIZE BAD_REPEATS OVERFLOW NO_MEMORY NOT_IMPORTED".split()
 
 plan_new = get_function(capi, "tilecore_plan_new", kind=ctypes.PYFUNCTYPE)
-plan_make, plan_free, plan_output_shape, plan_nbytes, execute, execute_region, output_shape, tile_once, status_text = (
-    get_function(capi, f"tilecore_{name}") for name in [*ABI][1:-1]
+plan_make, plan_free, plan_output_shape, plan_nbytes, output_shape, status_text = (
+    get_function(capi, f"tilecore_{name}")
+    for name in ("plan_make", "plan_free", "plan_output_shape", "plan_nbytes", "output_shape", "status_text")
 )
-
-
-@contextmanager
-def make_plan(shape, reps, itemsize):
-    status = INT(-1)
-    plan = plan_make(len(shape), c_sizes(shape), c_sizes(reps), itemsize, ctypes.byref(status))
-    assert status.value == capi.TILECORE_OK
-    yield plan
-    plan_free(plan)
 
 
 def test_the_abi_of_1_0():
@@ -195,7 +195,7 @@ def test_every_way(oracle, way, data):
 
 START = f"""
 sys.path.insert(0, {os.path.dirname(__file__)!r})
-from test_capi import c_sizes, tile_once
+from declared import c_sizes, tile_once
 x, out = numpy.ones(2**20, "u1"), numpy.empty((24, 2**20), "u1")
 def more_threads(number=0, calls=200):  # after a job that was a loss, the next 128 calls at most go alone
     before, made = threads(), 0

@@ -22,6 +22,15 @@ def test_other_builds_see_the_version_of_the_package():
         assert text.count(tilecore.__version__) == 1, f"{file}: expected version {tilecore.__version__}"
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows seldom allows links")
+def test_the_headers_of_an_editable_install_of_links(tmp_path, monkeypatch):
+    for folder in ("clone/include", "clone/tilecore/_core", "links/tilecore/_core"):
+        (tmp_path / folder).mkdir(parents=True)
+    (link := tmp_path / "links/tilecore/_core/file.py").symlink_to(tmp_path / "clone/tilecore/_core/file.py")
+    monkeypatch.setattr("tilecore._core.installation.__file__", str(link))
+    assert tilecore.get_include() == str(tmp_path / "clone/include")
+
+
 @pytest.mark.skipif(not hasattr(os, "sysconf"), reason="the memory is known otherwise")
 @pytest.mark.parametrize(("memory", "overcommit"), [(2**28, "0"), (2**50, "1"), (2**50, "2")])
 def test_the_recycle_limit_follows_from_the_memory(memory, overcommit, run, monkeypatch):
@@ -65,8 +74,7 @@ def test_the_last_cache_is_read(run):
         pytest.skip("the system does not know the size")
     kernels = tilecore.show_config(mode="dicts")["Kernels"]
     assert (last := kernels["last_cache"]) in sizes
-    share = last // 12 if last > 240 << 20 else min(last // 2, 20 << 20)
-    assert kernels["bypassed_from"] in {share, 2 * share}  # the second for AMD's processors from Zen 5 on
+    assert last // 12 <= kernels["bypassed_from"] <= last
 
 
 def test_config_printed(capsys, settings_stay, monkeypatch):

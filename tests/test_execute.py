@@ -41,10 +41,13 @@ class TestRegion:
             index = [np.arange(a, b) % n for a, b, n in zip(start, stop, source.shape, strict=True)]
             want = source[np.ix_(*index)]
             shape, dtype = want.shape, want.dtype
-            gaps = np.zeros([n + 5 for n in shape], dtype)[tuple(map(slice, shape))]
+            around = np.zeros([n + 5 for n in shape], dtype)
+            gaps = around[tuple(map(slice, shape))]
             for new in (np.zeros(shape, dtype), np.zeros(shape, dtype, "F"), gaps, np.zeros(shape, dtype)[..., ::-1]):
                 out = tilecore.tile_region(source, None, start, stop, new, threads=3)
                 assert out is new and (out == want).all(), (source.shape, out.strides)
+            gaps[...] = np.zeros((), dtype)
+            assert around.tobytes() == bytes(around.nbytes), source.shape
 
     def test_many_axes_of_few_elements(self):
         """2**16 pieces, of an element each."""
@@ -120,6 +123,6 @@ def test_from_which_size_two_threads_write(pages, target, threads, program):
     """From TILECORE_THREAD_BYTES on, or TILECORE_NEW_THREAD_BYTES if the memory is new; with no worker yet."""
     program(f"""
 x, out = numpy.ones((1, 4096), "u1"), numpy.zeros(({pages}, 4096), "u1")
-tilecore.tile(x, ({pages}, 1), {target})
+kept = tilecore.tile(x, ({pages}, 1), {target})     # a dropped result would begin the watcher
 assert len(threads()) == {threads}
 """, TILECORE_NUM_THREADS="2")  # fmt: skip

@@ -1,5 +1,6 @@
 """Tiling from file to file: every byte, in either order, in little memory, and atomically."""
 
+import contextlib
 import errno
 import os
 import shutil
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_every_way import PLAIN, make_items
+from ways import PLAIN, make_items
 
 import tilecore
 from tilecore import TilePlan
@@ -124,11 +125,12 @@ SHORT = [b"", b"\x93NUMPY\1", header()[:-1001], b"a text", b"PK"]
     (header()[:-985], "mmap length|No data"),
     (b"PK\3\4 and so on", "an .npz archive is not supported; extract it by unzip$"),
     (b"\x89PNG and so on", "magic"),
-    (b"\x93NUMPY\2\0" + (2**21).to_bytes(4, "little") + b" " * 2**21, r"\(2097152\) is large [\w ]*\.$"),
+    (b"\x93NUMPY\2\0" + (10_001).to_bytes(4, "little") + b" " * 10_001, "its header is long.* max_header_size=$"),
     (b"\x93NUMPY\x09\0  ", "version"), (header(descr="()"), "index"),
     (header(shape=f"({10**20},)"), ""), (header(shape=f"({2**62}, 8)"), "too (big|large)"),
-    (header(shape="'" + "a" * 9999 + "'"), "a{50,199}$"),
+    (header(shape="'" + "a" * 9900 + "'"), "a{50,199}$"),
     (header(shape="+".join(["1"] * 3000)), "(recursion|malformed)"),
+    (header(descr=r"'\d'"), "descr is not a valid"),  # Python's parser warns
     (header(descr="[('a', '|O'), ('b', '<f4')]"), "Python objects"),  # pickles
 ])  # fmt: skip
 def test_what_is_no_npy_file(content, text, tmp_path):
@@ -136,17 +138,6 @@ def test_what_is_no_npy_file(content, text, tmp_path):
     with pytest.raises(ValueError, match=f"in.npy: cannot be read as a .npy file: .*{text}"):
         tile_file(tmp_path / "in.npy", tmp_path / "out.npy", 2)
     assert os.listdir(tmp_path) == ["in.npy"]
-
-
-@pytest.mark.filterwarnings("ignore:Stored array in format [23].0:UserWarning")
-@pytest.mark.parametrize(("fields", "version"), [(500, 1), (5000, 2)])
-def test_headers_of_many_fields(fields, version, tmp_path):
-    """NumPy refuses to read them. Above 65 535 bytes they need format 2.0."""
-    x = np.array([tuple(range(fields))] * 3, [(f"field {k}", "u2") for k in range(fields)])
-    np.save(tmp_path / "in.npy", x)
-    np.save(tmp_path / "want.npy", np.tile(x, 2))
-    tile_file(tmp_path / "in.npy", tmp_path / "out.npy", 2)
-    assert (got := (tmp_path / "out.npy").read_bytes()) == (tmp_path / "want.npy").read_bytes() and got[6] == version
 
 
 @pytest.mark.filterwarnings("ignore:Stored array in format 3.0:UserWarning")
@@ -224,15 +215,22 @@ def test_more_than_any_disk(repeats, source):
 
 @posix
 @pytest.mark.parametrize("mode", [None, 0o600, 0o640, 0o755, 0o444, 0o4755, 0o2755])
-def test_the_mode(mode, source):
-    """That of the replaced file, or of any new file; setuid and setgid were meant for the old content."""
+def test_the_mode(mode, source, monkeypatch):
+    """That of the replaced file, or of any new file; setuid and setgid were meant for the old content.
+
+    Others may write to the folder: they must not read the new content before, or get another file's mode changed.
+    """
     target = source.with_name("out.npy")
     if mode is not None:
         target.touch()
         target.chmod(mode)
+    first = []
+    fchmod = os.fchmod
+    monkeypatch.setattr(os, "fchmod", lambda fd, mode: [first.append(os.fstat(fd).st_mode), fchmod(fd, mode)])
+    monkeypatch.setattr(os, "chmod", None)  # by a name, which may have become a link
     with files.open_output(str(target), 9, force=True):
         modes = [part.stat().st_mode for part in source.parent.glob(".tilecore-*.part")]
-    assert modes == [target.stat().st_mode]
+    assert modes == [target.stat().st_mode] and first == [stat.S_IFREG | 0o600] * (mode is not None)
     assert stat.S_IMODE(modes[0]) == (source.stat().st_mode if mode is None else mode) & 0o777
 
 
@@ -245,11 +243,26 @@ def test_an_error_leaves_what_was_there(end, source):
     assert error.type is not OSError or error.value.filename == str(source)
 
 
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+@pytest.mark.parametrize("force", [False, True])
+def test_a_signal_handler_that_raises_at_any_moment(force, tmp_path, raised_between):
+    """Only the complete file remains, or none."""
+
+    def write():
+        path.unlink(missing_ok=True)
+        with files.open_output(str(path), 3, force) as fd:
+            files.write_all(fd, memoryview(b"new"))
+
+    path = tmp_path / "out.npy"
+    for _ in raised_between(write, lambda code: code.co_filename in (files.__file__, contextlib.__file__)):
+        assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] in ([], [("out.npy", b"new")])
+
+
 def test_bytes_are_on_the_disk_before_they_have_the_name(tmp_path, monkeypatch):
     done = []
     monkeypatch.setattr(os, "fsync", lambda fd: done.append(os.fstat(fd).st_size))
     for name in ("link", "replace"):
-        monkeypatch.setattr(os, name, lambda *names: done.append(names[1]))
+        monkeypatch.setattr(os, name, lambda *names, **_: done.append(names[1]))
     monkeypatch.setattr(os, "write", lambda fd, data, real=os.write: real(fd, data[:2]))  # a part at a time
     target = str(tmp_path / "out.npy")
     for force in (False, True):
@@ -265,7 +278,7 @@ MEANWHILE = {
 }
 
 
-def no_links(*names):
+def no_links(*names, **options):
     raise PermissionError(errno.EPERM, "this file system has no links")
 
 

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from test_wrong_arguments import PUBLIC
+from public import PUBLIC
 
 import tilecore
 from tilecore import onnx

@@ -12,7 +12,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from tilecore._core.write.processor import instruction_sets
+from tilecore._core.resources.processor import instruction_sets
 
 pytestmark = [pytest.mark.compiler, pytest.mark.tree]
 
@@ -24,7 +24,6 @@ WINDOWS = ["small=char", "hyper=int", "near=", "far=", "IN=", "OUT=", "OPTIONAL=
 
 # The table, and the words of /proc/cpuinfo for what each set needs.
 NEEDS = {
-    "avx512half": {"avx512f", "avx512bw", "bmi2", "avx512vbmi", "AuthenticAMD"},
     "avx512amd": {"avx512f", "avx512bw", "bmi2", "avx512vbmi", "AuthenticAMD"},
     "avx512vbmi": {"avx512f", "avx512bw", "bmi2", "avx512vbmi"},
     "avx2": {"avx2"},
@@ -42,8 +41,7 @@ def processor_has(name):
         flags = Path("/proc/cpuinfo").read_text().split()
     except OSError:
         return True if name == "scalar" else None
-    has = NEEDS[name] <= set(flags)
-    return None if has and name == "avx512half" else has  # how wide data paths are is not there
+    return NEEDS[name] <= set(flags)
 
 
 def simde():
@@ -97,7 +95,7 @@ def emulated(build, request):
     """The program with every set in plain C, or None. pytest's cache keeps it until its sources change."""
     if include := simde():
         flags = ['-DTILECORE_EMULATED="simde.h"', f"-I{HERE}", f"-I{include}", "-w", "-O1", "-DMAX_ROWS=5"]
-        sources = [HERE / "kernels.c", HERE / "simde.h", *sorted(path for path in KERNELS.parent.rglob("*.[ch]"))]
+        sources = [HERE / "kernels.c", HERE / "simde.h", *sorted(path for path in CORE.rglob("*.[ch]"))]
         made_of = [repr((flags, os.environ.get("CC"))).encode(), *(path.read_bytes() for path in sources)]
         try:
             folder = request.config.cache.mkdir("simde")
@@ -161,22 +159,22 @@ def compiler(request):
 @pytest.mark.parametrize("standard", ["c11", "c++17"])
 def test_headers_stand_alone(tmp_path, compiler, standard, compile_c):
     """Each header compiles by itself, twice, and after all others; plain C11 and C++17."""
-    headers = sorted(path.name for path in CORE.glob("kernels/*.h"))
-    assert "kernels.h" in headers
+    headers = sorted(path.relative_to(CORE).as_posix() for path in [*CORE.glob("*.h"), *CORE.glob("*/*.h")])
+    assert "kernels/kernels.h" in headers
     orders = [[header] * 2 for header in headers] + [headers, headers[::-1]]
-    # threads.h, workers.h and pages.h need what Python.h, and so every extension module, asks glibc for.
-    flags = [*STRICT, "-D_GNU_SOURCE", "-fsyntax-only", *(f"-D{macro}" for macro in WINDOWS), f"-I{CORE}"]
+    flags = [*STRICT, "-fsyntax-only", *(f"-D{macro}" for macro in WINDOWS), f"-I{CORE}"]
     flags += ["-isystem", sysconfig.get_path("include")]
     for order in orders:
         source = tmp_path / "source"
-        source.write_text("".join(f'#include "kernels/{name}"\n' for name in order) + "int main(void) { return 0; }\n")
+        source.write_text("".join(f'#include "{name}"\n' for name in order) + "int main(void) { return 0; }\n")
         compile_c(*flags, source, standard=standard, compiler=compiler)
 
 
 @pytest.mark.parametrize("standard", ["c11", "c++17"])
-def test_kernels_are_plain_c(tmp_path, compiler, standard, compile_c):
-    flags = [*STRICT, "-O1", f"-I{CORE}", "-c", KERNELS, "-o", tmp_path / "kernels.o"]
-    compile_c(*flags, standard=standard, compiler=compiler)
+def test_all_c_is_plain(tmp_path, compiler, standard, compile_c):
+    for source in CORE.glob("*/*.c"):
+        flags = [*STRICT, "-O1", f"-I{CORE}", "-c", source, "-o", tmp_path / "object.o"]
+        compile_c(*flags, standard=standard, compiler=compiler)
 
 
 @pytest.mark.parametrize(("options", "there"), [([], sys.platform == "linux"), (["-U__linux__"], False)])
@@ -189,7 +187,7 @@ def test_pages_of_addresses_and_files(tmp_path, options, there, compile_c, run):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux recycles")
 def test_a_use_after_free_is_seen(tmp_path, compiler, compile_c):
-    """AddressSanitizer does, because pages.h tells it what is free. It reports neither of the two uses before."""
+    """AddressSanitizer does, because arena.c tells it what is free. It reports neither of the two uses before."""
     flags = ["-fsanitize=address", "-pthread", f"-I{CORE}", "-o", tmp_path / "arena"]
     (tmp_path / "asan.c").write_text("#include <sanitizer/asan_interface.h>\nint main(void) { return 0; }\n")
     if compiler and subprocess.run([compiler, *flags, tmp_path / "asan.c"], capture_output=True).returncode:

@@ -2,12 +2,11 @@
 
 import sys
 from contextlib import nullcontext
-from functools import partial
 
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
-from test_every_way import make_items, showing
+from ways import LAYOUTS, each_way, make_items, showing
 
 import tilecore
 
@@ -19,49 +18,6 @@ TYPES = ["u1", "i2", "f4", "f8", "c16", "S3"]
 def same(got, want):
     """By bytes: floats may be NaN."""
     return got.dtype == want.dtype and got.shape == want.shape and got.tobytes() == want.tobytes()
-
-
-def late(x):
-    """Columns from the last three items of a cache line on."""
-    start = -(x.ctypes.data // x.itemsize + 3) % (64 // x.itemsize)
-    return x[:, start : start + 70]
-
-
-LAYOUTS = {
-    "transposed": lambda t: make_items((70, 133), t).T,
-    "transposed, power of two": lambda t: make_items((64, 1024), t)[:, :70].T,
-    "transposed, power of two, late in a line": lambda t: late(make_items((64, 1024), t)).T,
-    "transposed and reversed": lambda t: make_items((70, 133), t)[::-1, ::-1].T,
-    "every 7th, backward": lambda t: make_items((9000,), t)[::-7],
-    "channels first": lambda t: make_items((50, 31, 3), t).transpose(2, 0, 1),
-    "channels last": lambda t: make_items((3, 50, 31), t).transpose(1, 2, 0),
-    "channels last, large": lambda t: make_items((3, 200, 180), t).transpose(1, 2, 0)[::-1],
-    "few planes": lambda t: make_items((50, 31, 3), t).T,
-    "few planes, reversed": lambda t: make_items((50, 31, 3), t)[::-1, ::-1, ::-1].T,
-    "planes of two": lambda t: make_items((2, 1500), t)[::-1].T,
-    "colours reversed": lambda t: make_items((50, 31, 3), t)[..., ::-1],
-    "five axes": lambda t: make_items((16, 1, 5, 24, 4), t).T,
-    "heads": lambda t: make_items((40, 5, 16), t).transpose(1, 0, 2),
-    "a few colours of each, transposed": lambda t: make_items((6, 50, 31), t).transpose(2, 1, 0)[:, ::-1],
-    "a few colours, and what they continue apart": lambda t: make_items((5, 40, 20, 3), t).transpose(2, 0, 3, 1),
-    "every 2nd of a few": lambda t: make_items((90, 58, 10), t)[..., ::2],
-}
-
-
-def each_way(oracle, x, reps):
-    """What is wanted, and a call: of the whole, a part, a part of the periodic extension, a list and a stack."""
-    whole, ends = oracle(x, reps), [(n // 7, n - n // 5) for n in tilecore.output_shape(x.shape, reps)]
-    part, bounds = whole[tuple(slice(*end) for end in ends)], tuple(zip(*ends, strict=True))
-    plane = [(-n // 3, n + 1) for n in x.shape]
-    index = [np.arange(*end) % n for end, n in zip(plane, x.shape, strict=True)]
-    plan, stack = tilecore.TilePlan(x.shape, reps, x.dtype), np.stack([x] * 3, axis=-1)
-    return [
-        (whole, partial(tilecore.tile, x, reps)),
-        (part, partial(tilecore.tile_region, x, reps, *bounds)),
-        (x[np.ix_(*index)], partial(tilecore.tile_region, x, None, *zip(*plane, strict=True))),
-        (np.stack([whole] * 3), partial(plan.batch, [x, x.copy("C"), x.copy("F")])),
-        (np.stack([whole] * 3), partial(plan.batch, stack.transpose(x.ndim, *range(x.ndim)))),
-    ]
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

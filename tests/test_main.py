@@ -57,7 +57,7 @@ def test_a_reader_that_leaves_early(tmp_path):
 
 @pytest.mark.quick
 def test_version_and_help(capsys):
-    for option in (["--version"], *([name, "--help"] for name in ("tile", "run", "profile")), ["--help"]):
+    for option in (["--version"], *([name, "--help"] for name in ("tile", "run", "profile", "compare")), ["--help"]):
         with pytest.raises(SystemExit) as stopped:
             cli.main(option)
         assert stopped.value.code == 0
@@ -76,10 +76,20 @@ def test_info_prints_the_settings_or_one_folder(capsys, tmp_path):
         assert os.path.exists(os.path.join(capsys.readouterr().out.rstrip("\n"), file))
 
 
-@pytest.mark.parametrize("values", [(1000, 0, 13), ("4K", "64M", 1), ("2g", "0", 1), ("99999999T", "999999999999T", 1)])
+@pytest.mark.parametrize(
+    "values", [(1000, 0, 13), ("4K", "64M", 1), ("2g", "0", 1), ("99999999T", "999999999999T", 1), ("4kb", "3 MiB", 1)]
+)
 def test_settings_of_the_environment(values, program):
     code = "print(tilecore.get_max_bytes(), tilecore.get_recycle_limit(), tilecore.get_num_threads())"
-    units = {"4K": 4096, "2g": 2 << 30, "64M": 64 << 20, "99999999T": sys.maxsize, "999999999999T": sys.maxsize}
+    units = {
+        "4K": 4096,
+        "4kb": 4000,
+        "3 MiB": 3 << 20,
+        "2g": 2 << 30,
+        "64M": 64 << 20,
+        "99999999T": sys.maxsize,
+        "999999999999T": sys.maxsize,
+    }
     printed = program(code, **dict(zip(SETTINGS, map(str, values), strict=False)))
     assert printed.split() == [str(units.get(value, value)) for value in values]
     if values[0] == 1000:
@@ -210,6 +220,17 @@ def test_a_signal_leaves_nothing(name, source, usual_signals, monkeypatch, capsy
 
 
 @pytest.mark.quick
+def test_a_signal_while_handlers_change(usual_signals, monkeypatch, capsys):
+    def change(number, handler, change=signal.signal):
+        change(number, handler)
+        if callable(handler):
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(signal, "signal", change)
+    assert (cli.main(["info"]), *capsys.readouterr()) == (130, "", "tilecore: interrupted\n")
+
+
+@pytest.mark.quick
 def test_handlers_are_those_from_before(usual_signals, source):
     assert cli.main(["tile", str(source), str(source.with_name("out.npy")), "--repeats", "2"]) == 0
     assert {number: signal.getsignal(number) for number in usual_signals} == usual_signals
@@ -239,6 +260,43 @@ def test_a_pipe_that_does_not_block(source):
 
 
 @pytest.mark.quick
+@pytest.mark.skipif(os.name != "posix", reason="a pipe that does not block")
+def test_standard_input_that_does_not_block(source, monkeypatch):
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    parts = [source.read_bytes()[:99], source.read_bytes()[99:]]
+
+    def select(*waits_for):
+        assert waits_for == ([sys.stdin], [], [])
+        if parts:
+            os.write(writer, parts.pop(0))
+        else:
+            os.close(writer)
+
+    monkeypatch.setattr("select.select", select)
+    with open(reader) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert cli.main(["tile", "-", str(source.with_name("out.npy")), "--repeats", "2"]) == 0
+
+
+@pytest.mark.quick
+@pytest.mark.skipif(os.name != "posix", reason="Windows starts a child process")
+def test_the_program_gets_every_signal(usual_signals, monkeypatch, capsys):
+    """Also one that comes while the system is told of the program's many arguments."""
+    handlers = []
+
+    def execve(*_):
+        handlers.extend(map(signal.getsignal, usual_signals))
+        raise OSError(errno.E2BIG, "too many")
+
+    monkeypatch.setattr(os, "execve", execve)
+    monkeypatch.setattr(re, "findall", None)  # it looks at all arguments
+    assert (cli.main(["run", "-c", "pass"]), capsys.readouterr().err) == (2, "tilecore: too many\n")
+    assert handlers == [signal.SIG_DFL] * 3
+    assert {number: signal.getsignal(number) for number in usual_signals} == usual_signals
+
+
+@pytest.mark.quick
 def test_a_full_temporary_folder(monkeypatch, capsys):
     def write(fd, data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -264,9 +322,16 @@ def test_without_the_standard_streams(closed, source, oracle):
     assert ends("absent.npy -")[:2] == (2, b"")
 
 
+def open_terminal():
+    try:
+        return pytest.importorskip("pty").openpty()
+    except OSError:
+        pytest.skip("no pseudo-terminals, /dev/pts")
+
+
 def test_progress_on_a_terminal(source):
     pytest.importorskip("tqdm")
-    ours, theirs = pytest.importorskip("pty").openpty()
+    ours, theirs = open_terminal()
     pytest.importorskip("termios").tcsetwinsize(theirs, (24, 80))
     process = start("tile", "in.npy", "out.npy", *MEGABYTES, cwd=source.parent, stdout=theirs, stderr=theirs)
     os.close(theirs)
@@ -305,7 +370,7 @@ def test_a_pipe_and_a_redirected_file(source):
 
 @pytest.mark.parametrize("arguments, text", [("- out.npy", "input"), ("in.npy -", "output")])
 def test_a_terminal_is_refused(arguments, text, source):
-    ours, theirs = pytest.importorskip("pty").openpty()
+    ours, theirs = open_terminal()
     expected = f"tilecore: standard {text} is closed or a terminal, expected a file or a pipe\n"
     command = ["tile", *arguments.split(), *REPEATS]
     assert run(*command, cwd=source.parent, stdin=theirs, stdout=theirs) == (None, expected, 2)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prelude import mapped, mappings
-from test_every_way import bfloat16
+from ways import bfloat16
 
 import tilecore
 

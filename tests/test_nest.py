@@ -9,37 +9,9 @@ from ctypes import byref
 
 import numpy as np
 import pytest
-from declared import c_sizes, get_function, get_struct
-
-from tilecore._core.plan import nest, plan
+from declared import ITEMSIZE, Nest, RegionIter, nest_of, next_piece, place_of, plan_of, region_iter_init, window_of
 
 pytestmark = [pytest.mark.quick, pytest.mark.tree]
-
-ITEMSIZE = 4
-plan_init, region_init = get_function(plan, "plan_init"), get_function(plan, "region_init")
-nest_init = get_function(nest, "nest_init")
-region_iter_init, next_piece = get_function(nest, "region_iter_init"), get_function(nest, "next_piece")
-Nest, Plan, RegionIter, StridedArray = map(get_struct, ["Nest", "Plan", "RegionIter", "StridedArray"])
-
-
-def place_of(strides):
-    return StridedArray(contiguous=strides is None, strides=tuple(strides or ()))
-
-
-def plan_of(shape, reps=(), itemsize=ITEMSIZE):
-    assert plan_init(byref(made := Plan()), len(shape), c_sizes(shape), len(reps), c_sizes(reps), itemsize)
-    return made
-
-
-def region_of(tiling, start, shape):
-    stop = [first + n for first, n in zip(start, shape, strict=True)]
-    assert region_init(byref(made := Plan()), byref(tiling), c_sizes(start), c_sizes(stop))
-    return made
-
-
-def nest_of(tiling, src_strides, dst_strides):
-    nest_init(byref(tiling), byref(place_of(src_strides)), byref(place_of(dst_strides)), byref(made := Nest()))
-    return made
 
 
 def piece_of(made):

@@ -206,11 +206,43 @@ def test_repeats_that_the_arrays_code_changes(reps):
         assert np.tile(Changing(), reps).tolist() == [0, 1, 0, 1]
 
 
-@pytest.mark.parametrize("mapped", [False, True])
-def test_sizes_for_which_numpys_function_crashes(mapped, tmp_path):
-    x = np.memmap(tmp_path / "x", "f8", "w+", shape=(40, 50)) if mapped else np.zeros((40, 50))
-    with tilecore.replace_numpy_tile(), pytest.raises(ValueError, match=r"^tile: axis 1 overflows: 50 \* 4611"):
-        np.tile(x, 2**62)
+def test_sizes_beyond_all_bounds_end_as_numpys(program):
+    """Where NumPy's function crashes, or would fill all memory, a ValueError. It is called in a child process each."""
+    program("""
+import itertools, resource
+N = sys.maxsize // 2 + 1
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+if N > 2**32:  # else addresses are few anyhow
+    resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))
+
+def outcome(x, reps):
+    try:
+        return f"{numpy.tile(x, reps).shape}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+def numpys(x, reps):
+    readable, writeable = os.pipe()
+    if not (child := os.fork()):
+        os.write(writeable, outcome(x, reps).encode()), os._exit(0)
+    os.close(writeable), os.waitpid(child, 0)
+    with open(readable) as file:
+        return file.read()
+
+mapped = numpy.memmap("x", "f8", "w+", shape=(40, 50))
+inputs = [numpy.zeros(shape, "i1") for shape in ((), (0, 3), (5, 3), (4, 3))] + [numpy.zeros((2, 3)), mapped]
+inputs += [numpy.ma.zeros((0, 3)), numpy.ma.zeros((4, 3), "i2"), numpy.broadcast_to(inputs[0], (4, N // 8))]
+counts = [0, 7, N, N + N // 4, 2 * int(N**0.5)]
+for x, reps in itertools.product(inputs, [*itertools.product(counts, repeat=2), *counts]):
+    expected = numpys(x, reps)
+    with tilecore.replace_numpy_tile():
+        got = outcome(x, reps)
+    kind, tilecores = got.split(": ")[0], got.partition(": ")[2].startswith("tile: ")
+    empty = got.startswith("(") and 0 in eval(got) and expected.startswith("MemoryError")  # NumPy fills and drops it
+    limit = kind == "MemoryError" and tilecores and expected.startswith("MemoryError")
+    crash = kind == "ValueError" and tilecores and not expected
+    assert got == expected or empty or limit or crash, (x.shape, x.dtype, reps, expected, got)
+""")
 
 
 def test_the_size_limit_stays(settings_stay):

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.package, pytest.mark.tree]
 
 # A module imports from its own layer, or from earlier layers. A folder stands for all that is in it.
 LAYERS = [
-    {"_version", "_units", "_core.config", "_core.numpy_api"},
+    {"_version", "_units", "_core.atomic", "_core.config", "_core.numpy_api"},
     {"_core.strided_arrays", "_core.numpy_own"},
     {"_core.request"},
     {"_core.plan"},
@@ -125,15 +125,6 @@ def test_python_code_imports_every_compiled_module():
 
 
 @pytest.mark.quick
-def test_headers_with_state_are_each_in_one_module():
-    """A second module would have workers, or memory, of its own."""
-    sources = {path: path.read_text() for path in (ROOT / "tilecore").rglob("*.p*") if path.suffix in {".pyx", ".pxd"}}
-    for header in ("arena.h", "learn_stores.h", "workers.h"):
-        (path,) = [path for path, text in sources.items() if f'"kernels/{header}"' in text]
-        assert path.suffix == ".pyx"  # a .pxd is part of each module that imports from it
-
-
-@pytest.mark.quick
 def test_architecture_has_a_sentence_for_each_file():
     """In tables: a folder, then its files, each with its sentence. A `.pyx` file stands for its `.pxd` and `.pyi`."""
     folder, named = None, set()
@@ -216,7 +207,7 @@ def test_the_sdist_holds_all_sources(built):
     expected |= sources(tree, "tests") | sources(tree, "docs")
     assert expected - files == set()
     generated = {name for name in files if re.match(r"(tilecore|build)/.*\.(c|cpp|so|pyd)$", name)}
-    assert generated == sources(tree, "tilecore/_core/kernels", ".c")  # these are not generated
+    assert generated == sources(tree, "tilecore/_core/kernels", ".c") | sources(tree, "tilecore/_core/runtime", ".c")
 
 
 def test_the_wheel_holds_the_package_alone(built):
@@ -269,8 +260,8 @@ def test_a_build_compiles_what_a_change_concerns(built, run, tools, tmp_path):
     tree = tmp_path / "tree"
     shutil.copytree(built.unpacked, tree)
     written = {path: path.stat().st_mtime_ns for path in tree.rglob("*" + sysconfig.get_config_var("EXT_SUFFIX"))}
-    for header in ("include/tilecore/tilecore.h", *(f"tilecore/_core/kernels/{it}.h" for it in ("bitmap", "isa/copy"))):
-        (tree / header).touch()
+    for header in ("include/tilecore/tilecore", "tilecore/_core/runtime/bitmap", "tilecore/_core/kernels/isa/copy"):
+        (tree / f"{header}.h").touch()
     run(tools, "setup.py", "-q", "build_ext", cwd=tree, env=os.environ | {"CFLAGS": "-O0"})
     compiled = {path.name.partition(".")[0] for path, then in written.items() if path.stat().st_mtime_ns != then}
     assert compiled == {"capi", "memory", "processor"}

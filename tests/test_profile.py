@@ -4,6 +4,7 @@ import inspect
 import os
 import re
 import sys
+import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -254,6 +255,42 @@ def test_a_hint_only_where_it_could_win_a_hundredth(whole, hint):
     assert site.row("file", 1, "function", whole)["hint"].partition(":")[0] == hint
 
 
+@pytest.mark.parametrize("step, fine", [(1e-6, True), (0.016, False)])
+def test_a_threads_clock_is_used_if_its_steps_are_short(step, fine, monkeypatch):
+    monkeypatch.setattr(process, "thread_time", lambda: time.perf_counter() // step * step)
+    monkeypatch.setattr(process.os, "name", "posix")
+    assert (process.choose_clock() is process.thread_time) == fine
+
+
+@pytest.mark.parametrize("faults, kilobytes, told", [(0, 128, False), (9, 128, True), (9, 1, False), (10**9, 1, True)])
+def test_page_faults_are_told_where_they_matter(faults, kilobytes, told, measured, monkeypatch):
+    """While they are many, no place is called slower."""
+    timed, before = module.time_tilecore, measured.faults
+    monkeypatch.setattr(module, "BATCHED", 0)
+    monkeypatch.setattr(module, "time_tilecore", lambda *given: (9, *timed(*given)[1:]))
+    monkeypatch.setattr(module, "page_faults", lambda: before + faults)
+    for _ in range(table.FEW):
+        np.tile(np.zeros(512, "u1"), 2 * kilobytes)
+    measured.started = time.perf_counter()  # so that the calls are a large part of the time
+    shown = " ".join(ended(measured).split())
+    assert (f" {faults:,} page faults, " in shown and "`tilecore compare` shows what the whole " in shown) == told
+    assert measured.table["page_faults"] == faults and measured.table["system_seconds"] >= 0
+    many = faults == 10**9
+    assert ("slower" in shown, "keep numpy.tile" in shown, "page faults decide" in shown) == (not many, not many, many)
+
+
+def test_a_report_that_fails_raises_nothing(capsys, monkeypatch):
+    """But what a signal handler raises meanwhile is the program's."""
+    monkeypatch.setattr(table, "WIDTH", 0)  # an error of textwrap's
+    with Profile().block() as data:
+        np.tile([1], 2)
+    assert capsys.readouterr().err.startswith("tilecore profile: no table: ValueError: invalid width 0")
+    assert [site["calls"] for site in data["sites"]] == [1]
+    monkeypatch.setattr(table, "wrap", lambda *given, **named: 1 / 0)
+    with pytest.raises(ZeroDivisionError), Profile().block():
+        np.tile([1], 2)
+
+
 @pytest.mark.parametrize("seconds", [(3.0, 10.0), (7.5, 10.0), (0.0, 0.0)])
 def test_other_processes_are_reported(seconds, measured, monkeypatch):
     measured.processors = (0.0, 0.0)
@@ -300,14 +337,14 @@ def test_the_table_in_the_documentation_is_one(monkeypatch):
     monkeypatch.setattr(table, "WIDTH", 80)
     (few,) = re.findall(r'"(too short to matter[^"]+)"', inspect.getsource(module.Site.choose_hint))
     names = "file line function code calls measured bytes numpy_seconds tilecore_seconds range hint inputs".split()
-    ets, multi = "statsmodels/tsa/exponential_smoothing/ets.py", "pandas/core/indexes/multi.py"
-    often, seldom = ["(4, 6, 1), float64, C, 1", *range(22)], ["(476,), int8, C, 1", *range(3)]
-    code = "x = np.tile(np.reshape(x, (nsimulations, nstates, 1)), repetitions)"
-    sites = [(ets, 1787, "ETSResults.simulate", code, 207, 207, 1.15e9, 1.294, 0.744, (1.7, 1.8), module.VIEW, often)]
-    function, code = "cartesian_product.<locals>.<listcomp>", "np.tile( np.repeat(x, b[i]), np.prod(a[i]), )"
-    sites += [(multi, 5235, function, code, 12, 12, 5740, 136e-6, 18.5e-6, (7, 8), few, seldom)]
-    totals = dict(enumerate([20.98, 0.761, 1.294, 0.744]))
-    shown = table.make_table(totals, [dict(zip(names, site, strict=True)) for site in sites], 1, "", 0.0)
+    code = 'return np.concatenate([np.tile(vector, (1000, 1)), np.ones((1000, 64), "f4")], axis=1)'
+    inputs, ratios = ["(256,), float32, C, (1000, 1)"], (4.45, 5.68)
+    sites = [("loop.py", 7, "embed", code, 500, 108, 512e6, 1.5087, 0.3064, ratios, module.VIEW, inputs)]
+    code, ratios = 'names = np.tile(["a", "b"], 3)', (1.56, 7.06)
+    sites += [("loop.py", 13, "<module>", code, 50, 50, 1200, 42.13e-3, 12.14e-3, ratios, few, ["list, 3"])]
+    totals = dict(enumerate([5.289, 0.3832, 1.5509, 0.3186]))
+    note = "296,582 page faults, 1.11 s of system time: `tilecore compare` shows what the whole program gains."
+    shown = table.make_table(totals, [dict(zip(names, site, strict=True)) for site in sites], 1, "", note)
     page = Path(__file__).parent.parent / "docs" / "profile.md"
     assert f"```text{shown}\n```" in page.read_text(encoding="utf-8"), shown
 

@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import pickle
+import platform
 import sys
 
 import numpy as np
@@ -217,6 +218,51 @@ y = tilecore.tile(x, 40)
 del y
 assert tilecore.recycled_bytes() == 40 * 2**20
 """)
+
+
+HEAP = """
+import resource
+ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)     # PR_SET_THP_DISABLE: there would be fewer faults
+def count():
+    "Page faults of a step whose arrays glibc maps, or trims from the end of its heap, while its thresholds are low."
+    before = resource.getrusage(0).ru_minflt
+    [numpy.ones(2**20, "u1") for _ in range(8)]
+    return resource.getrusage(0).ru_minflt - before
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's heap")
+class TestTheHeap:
+    def test_other_arrays_keep_their_pages_until_memory_is_released(self, program):
+        program(f"""{HEAP}
+count(), count()
+assert count() > 1000
+sys.stderr = None
+with tilecore.profile():        # which leaves the heap as it is
+    numpy.tile(x, 2), count()
+    assert count() > 1000
+tilecore.tile(x, 2), count()
+assert count() < 100
+for release in tilecore.release_memory, lambda: tilecore.set_recycle_limit(0):
+    others = [numpy.ones(2**20, "u1") for _ in range(100)]
+    last, full = others.pop(), status("VmRSS")      # it keeps the others from the end of the heap
+    del others
+    assert status("VmRSS") > full - 10 * 2**20
+    release()
+    assert status("VmRSS") < full - 90 * 2**20
+""")
+
+    @pytest.mark.parametrize("name, value", [
+        ("TILECORE_RECYCLE_BYTES", "0"), ("MALLOC_MMAP_THRESHOLD_", "200000"), ("MALLOC_TRIM_THRESHOLD_", "200000"),
+        ("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=200000"), ("LIMIT", "1"),
+    ])  # fmt: skip
+    def test_it_stays_as_it_is(self, name, value, program):
+        """If nothing is recycled, also under an address limit; and where glibc's own variables are set."""
+        program(f"""{HEAP}
+if "LIMIT" in os.environ: resource.setrlimit(resource.RLIMIT_AS, (2**40, resource.RLIM_INFINITY))
+tilecore.tile(x, 2), count(), count()
+assert count() > 1000
+""", **{name: value})  # fmt: skip
 
 
 def test_results_outlive_the_interpreter(program):

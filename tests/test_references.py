@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from test_every_way import BACKWARDS
+from ways import BACKWARDS
 
 import tilecore
 

@@ -5,6 +5,7 @@ import os
 import py_compile
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import venv
@@ -16,6 +17,7 @@ import numpy
 import pytest
 
 import tilecore
+from tilecore._cli import compare
 
 pytestmark = pytest.mark.process
 
@@ -94,11 +96,14 @@ def test_pythons_options_end_where_it_ends_them(command, own, tmp_path):
 
 @pytest.mark.parametrize("command, options, text", [
     ("run", "absent.py", "absent.py: No such file or directory"),
+    ("run", "absent", "absent: No such file or directory; for a module, use -m absent\n"),
     ("run", "script.py/", "script.py/: Not a directory"),
     ("run", "", "one of the arguments PROGRAM -m -c is required"),
     ("profile", "--json absent/t.json script.py", "absent/t.json: No such file or directory"),
     ("profile", "--json folder script.py", "folder: not a regular file; use - for standard output"),
     ("run", "--json t.json script.py", "unrecognized arguments: --json"),
+    ("compare", "--rounds 0 script.py", "argument --rounds: expected a positive integer, got '0'"),
+    ("compare", "-", "standard input can be read only once"), ("compare", "absent.py", "absent.py: No such file"),
 ])  # fmt: skip
 def test_what_is_not_found_is_one_line(command, options, text, tmp_path):
     (tmp_path / "folder").mkdir()
@@ -136,6 +141,15 @@ def test_run_replaces_in_the_program_and_in_its_children(tmp_path, monkeypatch):
     out = [line for line in out.splitlines() if line != str(tmp_path / "sitecustomize.py")]
     answers = "True True True" if os.name == "posix" else "True"
     assert (code, err) == (3, "") and out == ["True", f"{answers} False", "True b''"]
+
+
+def test_the_users_variables_are_the_programs(tmp_path, monkeypatch):
+    names = ["TILECORE_RUN", "TILECORE_PROFILE"]
+    for name in names:
+        monkeypatch.setenv(name, "t.json")
+    code = f"import os, sys; print(*map(os.environ.get, {names}), sys._xoptions)"
+    assert ran(tmp_path, "-m", "tilecore", "run", "-c", code) == (0, "t.json t.json {}\n", "")
+    assert not os.listdir(tmp_path)
 
 
 SLOTS = "1 hooks exec_module create_module"
@@ -236,7 +250,7 @@ import importlib.util, numpy, os, sys
 numpy.tile = numpy.lib._shape_base_impl.tile = numpy.tile.__wrapped__
 sys.modules.pop("sitecustomize", None)
 sys.path.insert(0, os.path.join(os.path.dirname(importlib.util.find_spec("tilecore").origin), "_cli", "site"))
-os.environ.update({"PYTHONPATH": sys.path[0], **dict.fromkeys(sys.argv[1:], "")})
+os.environ["PYTHONPATH"] = sys.path[0]
 try: import sitecustomize
 except ImportError: pass    # some distributions' Pythons have one of their own
 import tilecore; print(numpy.tile(1, 2), tilecore.tile(numpy.ma.array([1]), 2))
@@ -245,11 +259,12 @@ import tilecore; print(numpy.tile(1, 2), tilecore.tile(numpy.ma.array([1]), 2))
 
 def test_where_nothing_can_be_replaced(tmp_path):
     why = "tilecore: numpy.tile cannot be replaced: it is not called by a pointer of NumPy's"
-    ends = [ran(tmp_path, "-c", OTHER, *variables) for variables in ([], ["TILECORE_PROFILE"])]
+    ends = [ran(tmp_path, *told, "-c", OTHER) for told in ([], ["-X", "tilecore="])]
     assert ends == [(0, "[1 1] [1 1]\n", f"{why}; the program runs with NumPy's own\n"), (2, "", f"{why}\n")]
     why = "tilecore: numpy.tile cannot be replaced: Python's options -E, -I and -S exclude it"
-    ends = [ran(tmp_path, "-E", "-m", "tilecore", command, "-c", "print(1)") for command in ("run", "profile")]
-    assert ends == [(0, "1\n", f"{why}; the program runs with NumPy's own\n"), (2, "", f"{why}\n")]
+    names = ("run", "profile", "compare")
+    ends = [ran(tmp_path, "-E", "-m", "tilecore", command, "-c", "print(1)") for command in names]
+    assert ends == [(0, "1\n", f"{why}; the program runs with NumPy's own\n")] + [(2, "", f"{why}\n")] * 2
 
 
 def test_an_archive_whose_modules_the_program_lacks(tmp_path):
@@ -306,6 +321,76 @@ def test_a_line_of_the_program_replaces_in_all_workers(tmp_path):
     assert ran(tmp_path, "script.py") == (0, "True\n" * (3 if os.name == "posix" else 1), "")
 
 
+COMPARED = """
+import multiprocessing, numpy, sys
+def work(): numpy.ones(6 * 10**6)    # 48 MB
+if __name__ == "__main__":
+    child = multiprocessing.get_context("fork").Process(target=work)
+    child.start(), child.join(), print("once")
+    open("log", "a").write(f"{numpy.tile(numpy.zeros((2, 2)), 2).flags.owndata} ")
+    print(sys.stdin.read() or "once too", file=sys.stderr)
+"""
+needs_wait4 = pytest.mark.skipif(not hasattr(os, "wait4"), reason="Windows")
+
+
+@needs_wait4
+@pytest.mark.parametrize("before", [[], ["run", "-m", "tilecore"]])
+def test_compare_runs_by_turns_and_shows_the_program_once(before, tmp_path):
+    written(tmp_path, {"script.py": COMPARED})
+    command = ["-m", "tilecore", *before, "compare", "--rounds", "2", "--json", "-", "script.py"]
+    code, out, err = ran(tmp_path, *command)
+    assert (
+        code == 0
+        and out.startswith("once\n{")
+        and err.startswith("once too\n\ntilecore compare: 2 runs each, by turns")
+    )
+    assert (tmp_path / "log").read_text() == "False True " * 2
+    found = json.loads(out[5:])
+    assert [*found] == ["plain", "tilecore"]
+    for side in found.values():
+        assert [*side] == ["seconds", "processor_seconds", "page_faults", "peak_bytes"]
+        assert min(side["processor_seconds"]) > 0 and min(side["page_faults"]) > 3000 and min(side["peak_bytes"]) > 48e6
+    ratio = numpy.median(found["plain"]["seconds"]) / numpy.median(found["tilecore"]["seconds"])
+    assert re.search(rf"\nelapsed time +[\d.]+ m?s \(.* to .* m?s\) .* {ratio:.2f}x\n", err) and " clear\n" not in err
+    assert max(map(len, err.splitlines())) <= 80
+
+
+def test_compare_marks_what_is_clear():
+    sides = [{key: [n, n + 1, n + 2] for key in compare.KEYS} for n in (3, 2, 6)]
+    marks = [compare.make_table(sides[0], side, "").count("x clear\n") for side in sides]
+    assert marks == [0, 0, 4] and "\npeak memory               4 B (3 to 5 B) " in compare.make_table(*sides[:2], "")
+
+
+@needs_wait4
+@pytest.mark.parametrize("code, ends, told", [
+    ("import sys; print('why', file=sys.stderr); sys.exit(3)", 3, "why\n{}3 (plain){}"),
+    ("import os, sys; 'PYTHONPATH' in os.environ and sys.exit('why')", 1, "why\n{}1 (tilecore){}"),
+    ("import os; os.kill(os.getpid(), 15)", 143, "{}143 (plain){}"),
+    ("import sys; sys.path.insert(0, 'own'); import numpy", 2, "tilecore: "),
+])  # fmt: skip
+def test_compare_ends_with_a_program_that_fails(code, ends, told, tmp_path):
+    written(tmp_path, {"own/numpy.py": ""})
+    done = ran(tmp_path, "-m", "tilecore", "compare", "-c", code)
+    told = told.format("tilecore: the program ended with exit code ", "; nothing is compared\n")
+    assert done[:2] == (ends, "") and done[2].startswith(told) and "elapsed" not in done[2]
+
+
+@needs_wait4
+@pytest.mark.usefixtures("usual_signals")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("ignored", ["", "signal.pthread_sigmask(signal.SIG_BLOCK, {1, 2, 15}); "])
+def test_a_signal_ends_the_program_that_is_compared(name, ignored):
+    code = f"import os, signal, time; {ignored}print(os.getpid(), flush=True); time.sleep(60)"
+    command = [sys.executable, "-m", "tilecore", "compare", "-c", code]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child = int(process.stdout.readline())
+    process.send_signal(number := getattr(signal, name))
+    out, err = process.communicate(timeout=50)
+    assert (out, process.returncode) == ("", 128 + number) and err.endswith("tilecore: interrupted\n")
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+
+
 PROFILED = """
 import atexit, os, sys, threading, numpy as np
 from numpy import tile
@@ -333,6 +418,17 @@ def test_profile_of_given_code(tmp_path):
     assert "EncodingWarning" not in told[2] and not os.listdir(tmp_path)
 
 
+def test_what_profile_fails_on_costs_nothing_else(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1")
+    code = "import numpy, pathlib, sys; sys.path[:0] = [pathlib.Path('/'), None]; numpy.tile(1, 2); "
+    fails = "sys.modules['tilecore._profile.measure'].make_table = sys.stdout = print()"
+    for end, text in {"": "numpy.tile", fails: "tilecore profile: no table: TypeError: 'NoneType'"}.items():
+        done = ran(tmp_path, "-m", "tilecore", "profile", "--json", "t.json", "-c", code + end)
+        assert done[0] == (2 if end else 0) and text in done[2] and ("no table" in done[2]) == (end == fails)
+        assert json.loads((tmp_path / "t.json").read_text())["sites"][0]["calls"] == 1
+        (tmp_path / "t.json").unlink()
+
+
 @pytest.mark.skipif(os.name != "posix", reason="limits, signals")
 @pytest.mark.parametrize("code, ends, text", [
     ("import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (9, 9))", 2, "\ntilecore: {file}: File too large\n"),
@@ -356,7 +452,10 @@ def test_profile_tells_at_the_very_end(tmp_path):
     assert trace.endswith("KeyError: 'its own'\n") and "tilecore" not in trace
     assert sorted(os.listdir(tmp_path)) == ["script.py", "t.json"]
     found = json.loads((tmp_path / "t.json").read_text())
-    assert set(found) == {"seconds", "profile_seconds", "numpy_seconds", "tilecore_seconds", "sites"}
+    assert set(found) == {"seconds", "profile_seconds", "numpy_seconds", "tilecore_seconds", "sites"} | {
+        "page_faults",
+        "system_seconds",
+    }
     site, odd = sorted(found["sites"], key=lambda site: -site["calls"])
     assert site["inputs"] == {"(256, 256, 1), uint8, C, (1, 1, 3)": 7}
     assert (site["calls"], site["measured"], site["bytes"], site["function"]) == (7, 7, 7 * 3 * 2**16, "work")

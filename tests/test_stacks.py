@@ -10,9 +10,8 @@ pytestmark = pytest.mark.process
 # Threads of a small stack make what the main thread expects.
 PROGRAM = """
 from functools import partial
-from test_capi import c_sizes, execute, execute_region, make_plan, tile_once
-from test_every_way import make_items
-from test_layouts import LAYOUTS, each_way
+from declared import c_sizes, execute, execute_region, make_plan, tile_once
+from ways import LAYOUTS, each_way, make_items
 
 for kib in (48, 64, 128, 256):
     try:

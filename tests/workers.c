@@ -24,7 +24,9 @@
 #include <sys/wait.h>
 #endif
 
-#include "kernels/workers.h"
+#include "runtime/learn_threads.c"
+#include "runtime/threads.c"
+#include "runtime/workers.c"
 
 #define MAX_CALLERS 16
 #define MAX_ITERATIONS 3000
@@ -206,20 +208,19 @@ static int wait_for_others(int wanted_forks)
 /* ---------------------------------------------------------------- calls that learn */
 
 /* Calls with a pace of 1000 without workers, and these paces with workers; `waking`, if not 0, after a serial one.
- * Prints how many in turn have workers, are serial, and so on. */
+ * Prints a letter for each: w with workers, s if serial. */
 static void learn(const char *name, int calls, double pace, double pace_of_each_50th, double beside, double waking)
 {
     tilecore_record record = {0, 0, 0, 0, 0, 0, 0};
-    int in_turn = 0, before = 0;
-    printf("%s", name);
+    int before = 0;
+    printf("%s: ", name);
     for (int k = 1; k <= calls; k++) {
         const int alone = tilecore_next_is_serial(&record);
         if (alone) tilecore_note_serial(&record, 1000);
         else tilecore_note_parallel(&record, waking && before ? waking : k % 50 ? pace
                                                                                 : pace_of_each_50th,
                                     beside, 2);
-        if (alone != before) printf(" %d", in_turn), in_turn = 0;
-        before = alone, in_turn++;
+        putchar((before = alone) ? 's' : 'w');
     }
     printf("\n");
 }

@@ -16,7 +16,7 @@ from typing import overload
 from numpy.typing import ArrayLike, NDArray
 
 import tilecore  # noqa: F401 - first: another thread may be importing the package
-from tilecore._core.request.errors import RequestError, format_error, short_repr
+from tilecore._core.request.errors import RequestError, format_error, short_repr, type_name
 from tilecore._dialects import dims
 from tilecore._dialects.dialect import Array, Dialect, Option, Out, Repeats, T, Threads
 from tilecore._dialects.dims import Shape, ShapeLike
@@ -143,7 +143,7 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
 
 def _find_version(feature_level: str = "4_1") -> Version:
     if not isinstance(feature_level, str):
-        kind = type(feature_level).__name__
+        kind = type_name(feature_level)
         raise TypeError(f"DirectML Tile: feature_level is of type {kind}, expected a str such as '4_1'")
     if feature_level not in _VERSIONS:
         raise ValueError(f"DirectML Tile: feature_level {short_repr(feature_level)}, expected one of {_NAMED}")

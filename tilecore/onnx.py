@@ -216,18 +216,21 @@ def infer_shape(
     opset : int
         6 or more; `infer_shape_1` is for older ones.
     products : bool
-        Write products of symbols as "2*N" instead of None, as onnxruntime's symbolic shape inference does.
+        Write products of symbols as "2*N" instead of None, as onnxruntime's symbolic shape inference does; this needs
+        SymPy.
 
     Raises
     ------
     TypeError, ValueError
         If `tile` raises it for every input of this shape. As in ONNX, elements and bytes are not counted.
+    ImportError
+        With `products=True`, if SymPy is not installed.
 
     Source: ONNX Tile-6 and Tile-13, shape inference.
     """
     version = _require_repeats(opset)
     try:
-        dims.check_flag(products, "products")
+        dims.check_products(products)
         shape = dims.as_shape(input_shape, "input_shape")
         known = dims.match_repeats(shape, *dims.as_repeats_dims(repeats, repeats_shape, INT64))
         return None if known is None else dims.tile_dims(*known, products)
@@ -261,7 +264,7 @@ def infer_shape_1(
     Source: ONNX Tile-1; its schema infers no shape.
     """
     try:
-        dims.check_flag(products, "products")
+        dims.check_products(products)
         shape = dims.as_shape(input_shape, "input_shape")
         count = None if tiles is None else _read_whole_number("tiles", tiles)
         position = None if axis is None else _read_whole_number("axis", axis)
@@ -318,7 +321,8 @@ def _read_whole_number(argument: str, value: Any) -> int:
         return value
     tensor = read_array(value, argument)
     if tensor.dtype.kind not in "iuf":
-        raise RequestError(TypeError, f"has dtype {tensor.dtype}, expected an integer or a float type", argument)
+        what = f"has dtype {short_repr(tensor.dtype)}, expected an integer or a float type"
+        raise RequestError(TypeError, what, argument)
     if tensor.size != 1:
         raise RequestError(ValueError, f"has {tensor.size} elements, expected 1", argument)
     number = tensor.item()

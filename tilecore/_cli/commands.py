@@ -69,6 +69,7 @@ def parser() -> Parser:
     for name, text in {
         "run": "run a Python program with tilecore's tile in the place of numpy.tile",
         "profile": "run a Python program, and show what tilecore would do for it",
+        "compare": "run a Python program several times, with and without tilecore, and compare times and memory",
     }.items():
         command = commands.add_parser(name, help=text, allow_abbrev=False, epilog="Arguments after it are PROGRAM's.")
         command.set_defaults(run=start_program)
@@ -78,7 +79,11 @@ def parser() -> Parser:
         )
         add("-m", metavar="PROGRAM", dest="module", help="a module or a package")
         add("-c", metavar="CODE", dest="code", help="Python code")
-    command.add_argument("--json", metavar="FILE", help="also write the table to this file; - for standard output")
+        if name != "run":
+            text = "also write the table to this file; - for standard output"
+            command.add_argument("--json", metavar="FILE", help=text)
+    text = "how often to run it, with and without tilecore (default: %(default)s)"
+    command.add_argument("--rounds", metavar="N", type=read_rounds, default=3, help=text)
 
     command = commands.add_parser("demo", help="show examples, and timings on this machine")
     command.set_defaults(run=lambda _: import_module("tilecore._cli.demo").demo(DIALECTS))
@@ -92,8 +97,17 @@ def start_program(arguments: argparse.Namespace) -> None:
 
     if "json" in arguments:
         path = "" if arguments.json is None else import_module("tilecore._cli.files").try_to_write(arguments.json)
+        if "rounds" in arguments:
+            import_module("tilecore._cli.compare").compare(*program, arguments.rest, path, arguments.rounds)
+            return
         profile(*program, arguments.rest, path)
     run(*program, arguments.rest)
+
+
+def read_rounds(text: str) -> int:
+    if not re.fullmatch("[1-9][0-9]{0,5}", text):
+        raise argparse.ArgumentTypeError(f"expected a positive integer, got {short_repr(text)}")
+    return int(text)
 
 
 def read_integers(text: str) -> tuple[int, ...]:

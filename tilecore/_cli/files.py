@@ -19,6 +19,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from io import BytesIO
@@ -36,7 +37,6 @@ from tilecore._units import with_unit
 STANDARD_STREAM = "-"
 SLAB = 1 << 20  # bytes, still in the cache when they are written to the file: larger slabs took longer
 RESIDENT = 32 << 20  # bytes of the input that may be resident
-MAX_HEADER = 1 << 20  # characters, for structures of some 50 000 fields
 
 Planner: TypeAlias = Callable[[NDArray[Any]], TilePlan]  # makes the plan for an input, by a dialect's rules
 # Takes the total number of bytes, and returns a context: a function to call with the number of bytes of each slab.
@@ -56,7 +56,7 @@ def tile_file(source: str, target: str, planner: Planner, progress: Progress, fo
 
 
 def make_header(plan: TilePlan, is_fortran: bool, source: str) -> bytes:
-    """The result's header, in the lowest version of the format that holds it, as NumPy writes it."""
+    """The result's header, as NumPy writes it."""
     header = BytesIO()
     dtype = np.empty(0, plan.dtype).dtype  # strings of length 0 become strings of length 1
     fields = {"descr": npy.dtype_to_descr(dtype), "fortran_order": is_fortran, "shape": plan.output_shape}
@@ -64,8 +64,6 @@ def make_header(plan: TilePlan, is_fortran: bool, source: str) -> bytes:
         npy.write_array_header_1_0(header, fields)
     except UnicodeEncodeError:
         raise ValueError(f"{source}: names of fields outside Latin-1 are not supported") from None
-    except ValueError:  # above 65 535 bytes
-        npy.write_array_header_2_0(header, fields)
     return header.getvalue()
 
 
@@ -125,9 +123,11 @@ def open_input(path: str) -> Iterator[NDArray[Any]]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows removes no mapped file
         copy = os.path.join(folder, "input.npy")
         with open(copy, "xb", buffering=0) as file:
-            while data := sys.stdin.buffer.read(SLAB):
+            while (data := sys.stdin.buffer.read(SLAB)) != b"":
+                if data is None:  # an empty pipe that another process has made non-blocking
+                    select.select([sys.stdin], [], [])
                 with naming(os.path.dirname(folder)):
-                    write_all(file.fileno(), memoryview(data))
+                    write_all(file.fileno(), memoryview(data or b""))
         yield map_array(copy, "standard input")
 
 
@@ -136,8 +136,9 @@ def map_array(path: str, name: str) -> NDArray[Any]:
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # opening a folder says what is wrong
         raise ValueError(f"{name}: not a regular file; use {STANDARD_STREAM} for standard input")
     try:
-        with np.errstate(over="ignore"), naming(name):  # NumPy multiplies a malformed header's shape
-            return npy.open_memmap(path, "r", max_header_size=MAX_HEADER)
+        # NumPy compiles the header, which may warn, and multiplies its shape.
+        with warnings.catch_warnings(action="ignore"), np.errstate(over="ignore"), naming(name):
+            return npy.open_memmap(path, "r")
     except OSError:  # too few addresses, for instance
         raise
     except Exception as error:  # NumPy and Python's parser raise errors of eight types about a malformed header
@@ -145,6 +146,8 @@ def map_array(path: str, name: str) -> NDArray[Any]:
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
         if reason.startswith("EOF"):
             reason = f"it ends after {os.path.getsize(path)} bytes, within its header"
+        if reason.startswith("Header info length"):
+            reason = "its header is long, which may not be safe; if you trust it, use numpy.load with max_header_size="
         if "got b'PK" in reason:
             reason = "an .npz archive is not supported; extract it by unzip"
         raise ValueError(f"{name}: cannot be read as a .npy file: {reason}") from None
@@ -160,23 +163,32 @@ def open_output(path: str, nbytes: int, force: bool) -> Iterator[int]:
             yield sys.stdout.fileno()
         return
     folder = os.path.dirname(path)
-    replaces = check_existing(path, force)
+    mode = check_existing(path, force)
     temporary = os.path.join(folder, f".tilecore-{token_hex(8)}.part")
+    # Twice, because a signal handler may raise before the first has removed it.
+    with removing(temporary), removing(temporary), naming(path):
+        disk = shutil.disk_usage(folder or os.curdir)
+        if nbytes > disk.free and disk.total:  # some network file systems report neither
+            needed = f"needs {with_unit(nbytes, 'B')}, but its disk has {with_unit(disk.free, 'B')} free"
+            raise OSError(errno.ENOSPC, needed)
+        # Others may write to the folder. So what replaces a private file is private from the start, and the mode is set
+        # by descriptor: the name may have become a link.
+        first = 0o666 if mode is None else 0o600
+        with open(temporary, "xb", buffering=0, opener=lambda name, flags: os.open(name, flags, first)) as file:
+            if mode is not None and hasattr(os, "fchmod"):  # without setuid and setgid, which were for the old content
+                os.fchmod(file.fileno(), mode & 0o777)
+            yield file.fileno()
+            os.fsync(file.fileno())
+        publish(temporary, path, force)
+
+
+@contextmanager
+def removing(path: str) -> Iterator[None]:
     try:
-        with naming(path):
-            disk = shutil.disk_usage(folder or os.curdir)
-            if nbytes > disk.free and disk.total:  # some network file systems report neither
-                needed = f"needs {with_unit(nbytes, 'B')}, but its disk has {with_unit(disk.free, 'B')} free"
-                raise OSError(errno.ENOSPC, needed)
-            with open(temporary, "xb", buffering=0) as file:
-                if replaces:  # only its mode is kept, without setuid and setgid, which were for the old content
-                    os.chmod(temporary, os.stat(path).st_mode & 0o777)
-                yield file.fileno()
-                os.fsync(file.fileno())
-            publish(temporary, path, force)
+        yield
     finally:
         with suppress(OSError):  # it may not exist, for many reasons; the first error is the one to show
-            os.unlink(temporary)
+            os.unlink(path)
 
 
 def try_to_write(path: str) -> str:
@@ -195,24 +207,26 @@ def naming(path: str) -> Iterator[None]:
         raise OSError(error.errno, error.strerror or str(error), path) from None
 
 
-def check_existing(path: str, force: bool) -> bool:
-    """Return whether there is a file to replace; raise an error if it must stay."""
+def check_existing(path: str, force: bool) -> int | None:
+    """Return the mode of the file to replace, or None if there is none; raise an error if it must stay."""
     if not path:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-    if not os.path.lexists(path):
-        return False
-    if os.path.islink(path) or not os.path.isfile(path):
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return None
+    if not stat.S_ISREG(mode):
         raise ValueError(f"{path}: not a regular file; use {STANDARD_STREAM} for standard output")
     if not force:
         raise ValueError(f"{path}: exists already; use --force to replace it")
-    return True
+    return mode
 
 
 def publish(temporary: str, path: str, force: bool) -> None:
     """Give the finished file its name. Other programs may have used the name since it was checked."""
     if not force:
-        with suppress(OSError, AttributeError):  # a file system, or a system, without links
-            os.link(temporary, path)  # fails if there is a file
+        with suppress(OSError, AttributeError, NotImplementedError):  # a file system, or a system, without links
+            os.link(temporary, path, follow_symlinks=False)  # fails if there is a file
             return
     check_existing(path, force)
     os.replace(temporary, path)

@@ -2,7 +2,7 @@
 
 An error is one line on stderr, with exit code 2. A signal gives exit code 128 plus its number: Ctrl-C gives 130.
 `run` and `profile` start a program in the place of this one; then errors and signals are its own. `run` imports neither
-argparse nor the modules of other commands, because that takes longer than many programs.
+argparse nor the modules of other commands, because that takes longer than many programs. `compare` waits for programs.
 """
 
 import errno
@@ -23,8 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, and return the exit code."""
     code = 0
     own, rest = without_program(sys.argv[1:] if argv is None else argv)
-    with interrupted_by_signals():
-        try:
+    try:
+        with interrupted_by_signals():
             *command, name = own or [""]
             if command in (["run"], ["run", "-m"], ["run", "-c"]) and name[:1] not in ("", "-"):  # no need of argparse
                 from tilecore._cli.run import run
@@ -38,13 +38,13 @@ def main(argv: Sequence[str] | None = None) -> int:
                 arguments.run(arguments)
             if sys.stdout is not None:  # None if closed, by a daemon for instance
                 sys.stdout.flush()
-        except BrokenPipeError:  # the reader, `head` for instance, has seen enough
-            pass
-        except KeyboardInterrupt as error:
-            code = print_error("interrupted", 128 + (error.args or (signal.SIGINT,))[0])
-        except (TypeError, ValueError, MemoryError, OSError) as error:
-            code = print_error(one_line(error), 2)
-        drop_unwritten(sys.stdout)
+    except BrokenPipeError:  # the reader, `head` for instance, has seen enough
+        pass
+    except KeyboardInterrupt as error:
+        code = print_error("interrupted", 128 + (error.args or (signal.SIGINT,))[0])
+    except (TypeError, ValueError, MemoryError, OSError) as error:
+        code = print_error(one_line(error), 2)
+    drop_unwritten(sys.stdout)
     return code
 
 
@@ -104,8 +104,8 @@ def without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     >>> without_program(["run", "-m", "pkg", "-x"]), without_program(["profile", "--json", "a", "b.py", "--", "c"])
     ((['run', '-m', 'pkg'], ['-x']), (['profile', '--json', 'a', 'b.py'], ['--', 'c']))
     """
-    for k in range(1, len(argv)) if argv and argv[0] in ("run", "profile") else ():
+    for k in range(1, len(argv)) if argv and argv[0] in ("run", "profile", "compare") else ():
         before, text = argv[k - 1 : k + 1]
-        if before in ("-m", "-c", "--") or (re.match("[^-]|-[mc].|-$", text) and before != "--json"):
+        if before in ("-m", "-c", "--") or (re.match("[^-]|-[mc].|-$", text) and before not in ("--json", "--rounds")):
             return argv[: k + 1], argv[k + 1 :]
     return argv, []

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from contextlib import redirect_stdout, suppress
+from typing import Any
 
 from tilecore._cli.files import open_output, write_all
 from tilecore._core.numpy_tile import ProfileBlock
@@ -31,17 +32,19 @@ def report(measured: Profile, block: ProfileBlock, path: str) -> None:
     """Report after all functions that run at exit. The program may have replaced sys.stdout and sys.stderr."""
     if not block.leave():  # a child process
         return
-    measured.report(sys.__stderr__)
-    if not path:
-        return
-    data = json.dumps(measured.table, indent=1).encode() + b"\n"
-    streams = [stream for stream in (sys.stdout, sys.stderr, sys.__stdout__) if stream is not None]
-    try:
-        for stream in streams:
+    failed = not measured.report(sys.__stderr__)
+    streams: list[Any] = [sys.stdout, sys.stderr, sys.__stdout__]
+    for stream in streams:
+        with suppress(Exception):  # one that is None or closed, or of a class of the program's
             stream.flush()
-        with suppress(BrokenPipeError), redirect_stdout(sys.__stdout__), open_output(path, len(data), True) as fd:
-            write_all(fd, memoryview(data))
-    except (OSError, ValueError) as error:
+    try:
+        if path and measured.table:
+            data = json.dumps(measured.table, indent=1).encode() + b"\n"
+            with suppress(BrokenPipeError), redirect_stdout(sys.__stdout__), open_output(path, len(data), True) as fd:
+                write_all(fd, memoryview(data))
+    except Exception as error:
         reason = f"{path}: {error.strerror or error}" if isinstance(error, OSError) else error  # ours name the path
         print_text(f"tilecore: {' '.join(str(reason).split())}", sys.__stderr__)
+        failed = True
+    if failed:
         os._exit(2)  # Python's own end would keep the program's exit code

@@ -3,6 +3,7 @@
 The sitecustomize.py in it replaces `numpy.tile`, in child processes too, or begins the profile.
 """
 
+import errno
 import os
 import re
 import signal
@@ -22,14 +23,14 @@ def run(option: str, name: str, arguments: Sequence[str]) -> NoReturn:
     if why := refusal():
         print_text(f"tilecore: {why}; the program runs with NumPy's own", sys.stderr)
         start(option, name, arguments)
-    start(option, name, arguments, TILECORE_RUN="")
+    start(option, name, arguments, "tilecore")
 
 
 def profile(option: str, name: str, arguments: Sequence[str], path: str) -> NoReturn:
     """Start the program with a profile. Its table is also written to `path`, unless that is empty."""
     if why := refusal():
         raise ValueError(why)
-    start(option, name, arguments, TILECORE_PROFILE=path)
+    start(option, name, arguments, f"tilecore={path}")
 
 
 def refusal() -> str:
@@ -40,19 +41,33 @@ def refusal() -> str:
     return why and f"numpy.tile cannot be replaced: {why}"
 
 
-def start(option: str, name: str, arguments: Sequence[str], **variables: str) -> NoReturn:
-    """Start the program in the place of this one, with Python's own options: a file, a module ("-m") or code ("-c").
+def start(option: str, name: str, arguments: Sequence[str], told: str = "") -> NoReturn:
+    """Start the program in the place of this one."""
+    command, environment = prepare(option, name, arguments, told)
+    if os.name != "nt":
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if callable(signal.getsignal(number)):  # what it notes until the program starts would be lost
+                signal.signal(number, signal.SIG_DFL)
+        os.execve(command[0], command, environment)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the program's; on Windows it reaches both
+    sys.exit(subprocess.call(command, env=environment))
 
-    `variables` are for sitecustomize.py; without any, it is not executed.
+
+def prepare(option: str, name: str, arguments: Sequence[str], told: str = "") -> tuple[list[str], dict[str, str]]:
+    """Command and environment of a program, with Python's own options: a file, a module ("-m") or code ("-c").
+
+    `told` is for sitecustomize.py, which is not executed without it: an option -X, because child processes may have
+    the environment, and users any variable in theirs.
     """
     if not option and name != "-":
+        if name.isidentifier() and not os.path.lexists(name):
+            raise FileNotFoundError(errno.ENOENT, f"{os.strerror(errno.ENOENT)}; for a module, use -m {name}", name)
         os.stat(name)  # if there is no such file, this error is one line
-    *options, flags = re.findall(OPTIONS, "".join(f"{word}\0" for word in sys.orig_argv[1:]))[0].split("\0")
+    *options, flags = next(re.finditer(OPTIONS, "".join(f"{word}\0" for word in sys.orig_argv[1:])))[0].split("\0")
+    environment = dict(os.environ)
+    if told:
+        options += ["-X", told]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [SITE, os.environ.get("PYTHONPATH")]))
     before = [option] if option else ["--"] if re.match("-.", name) else []
     command = [sys.executable, *options, *filter(None, [flags]), *before, name, *arguments]
-    if variables:
-        variables["PYTHONPATH"] = os.pathsep.join(filter(None, [SITE, os.environ.get("PYTHONPATH")]))
-    if os.name != "nt":
-        os.execve(command[0], command, {**os.environ, **variables})
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the program's; on Windows it reaches both
-    sys.exit(subprocess.call(command, env={**os.environ, **variables}))
+    return command, environment

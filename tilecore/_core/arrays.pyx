@@ -11,8 +11,8 @@ from functools import partial
 import numpy
 
 from tilecore._core.request.callers_code import run
-from tilecore._core.request.errors import NAMES, RequestError, format_error
 from tilecore._core.numpy_own import numpy_tile
+from tilecore._core.request.errors import NAMES, RequestError, format_error, short_repr, type_name
 from tilecore._core.request.subclasses import is_masked, is_plain_masked, tile_masked
 
 cimport cython
@@ -143,7 +143,7 @@ cdef read_and_tile(a, reps, out, axis, threads):
         array = read_plain_or_none(a)
         if type(reps) is int and type(out) is int:
             raise RequestError(TypeError, "must be a NumPy array, got int; repeats of several axes are one argument: "
-                               f"{(reps, out)}", "out")
+                               f"{short_repr((reps, out))}", "out")
         if array is None:
             return tile_not_plain(a, reps, out, axis, threads)
         return tile_plain(array, reps, out, axis, threads)
@@ -159,7 +159,7 @@ cdef tile_not_plain(a, reps, out, axis, threads):
     cdef cnp.ndarray array
     cdef int n, thread_limit
     if out is not None:
-        raise RequestError(TypeError, f"is not supported for an input of type {type(a).__name__}", "out")
+        raise RequestError(TypeError, f"is not supported for an input of type {type_name(a)}", "out")
     thread_limit = read_threads(threads)
     ndim = cnp.PyArray_NDIM(a) if is_array else len(numpy.shape(a)) if axis is not None else 0
     n = read_repeats(reps, axis, repeats, ndim)
@@ -178,16 +178,18 @@ cdef tile_not_plain(a, reps, out, axis, threads):
     return tile_masked(a, counts, partial(tile, reps=counts, threads=threads)) if masked else run(numpy_tile, a, counts)
 
 
-cdef tuple METHODS = ("__array_function__", "reshape", "repeat")  # that `numpy.tile` calls
-cdef object WRAP = numpy.ndarray.__array_wrap__
+cdef tuple USED = ("__array_function__", "ndim", "shape", "size", "reshape", "repeat")  # by `numpy.tile`
+cdef object FINALIZE = "__array_finalize__", WRAP = numpy.ndarray.__array_wrap__
+# NumPy's own do not depend on the shapes that an array had on its way to the result.
+cdef tuple FINALIZERS = tuple([getattr(kind, FINALIZE) for kind in (numpy.ndarray, numpy.matrix, numpy.recarray)])
 
 
 cdef bint tiled_as_ndarray(kind, bint more_axes) except -1:
     """Whether `numpy.tile` treats an array of this class as an ndarray. A matrix has two axes, never more."""
-    for name in METHODS:
+    for name in USED:
         if getattr(kind, name) is not getattr(numpy.ndarray, name):
             return False
-    return not (more_axes and issubclass(kind, numpy.matrix))
+    return getattr(kind, FINALIZE) in FINALIZERS and not (more_axes and issubclass(kind, numpy.matrix))
 
 
 @cython.embedsignature(False)
@@ -272,7 +274,7 @@ cdef masked_region(a, reps, const Bounds *bounds, out, axis, threads):
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef int n
     if out is not None:
-        raise RequestError(TypeError, f"is not supported for an input of type {type(a).__name__}", "out")
+        raise RequestError(TypeError, f"is not supported for an input of type {type_name(a)}", "out")
     if reps is not None:
         n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(a))
         check_rank_unchanged(a, axis, n)

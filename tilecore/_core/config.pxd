@@ -1,14 +1,9 @@
-"""Sizes that several files use, a checked product, and atomic counters: see kernels/config.h and kernels/threads.h."""
+"""Sizes that several files use, and a checked product: see config.h."""
 
 
-cdef extern from "kernels/config.h" nogil:
+cdef extern from "config.h" nogil:
     enum: TILECORE_MAX_THREADS, TILECORE_BLOCKS, TILECORE_PANELS, TILECORE_ARRAYS
     Py_ssize_t TILECORE_BLOCK_BYTES, TILECORE_CHECK_BYTES, TILECORE_SMALL_BYTES, TILECORE_NOGIL_BYTES
     Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_NEW_THREAD_BYTES, TILECORE_BYTES_A_THREAD
     long long TILECORE_CHECK_NANOSECONDS, TILECORE_FIRST_CHECK_NANOSECONDS
     bint tilecore_multiply(Py_ssize_t a, Py_ssize_t b, Py_ssize_t *product)
-
-cdef extern from "kernels/threads.h" nogil:
-    Py_ssize_t tilecore_atomic_add(Py_ssize_t *counter, Py_ssize_t n)
-    Py_ssize_t tilecore_atomic_load(const Py_ssize_t *counter)
-    void tilecore_atomic_store(Py_ssize_t *counter, Py_ssize_t n)

@@ -8,8 +8,9 @@ import numpy
 
 from tilecore._core.request.errors import short_repr
 from tilecore._core.resources.memory import get_max_bytes, get_recycle_limit, recycled_bytes
+from tilecore._core.resources.processor import build, cache_sizes, instruction_sets  # type: ignore[import-not-found]
 from tilecore._core.resources.threads import get_num_threads
-from tilecore._core.write.processor import build, cache_sizes, instruction_sets  # type: ignore[import-not-found]
+from tilecore._core.write import tiling as tiling  # type: ignore[attr-defined]  # as in write/__init__.py
 from tilecore._units import with_binary_unit
 from tilecore._version import __version__
 
@@ -27,9 +28,9 @@ def get_include() -> str:
 
     Source files include them as in ``#include <tilecore/tilecore.h>``.
     """
-    package = os.path.dirname(os.path.dirname(__file__))
-    installed = os.path.join(package, "include")
-    checkout = os.path.join(os.path.dirname(package), "include")  # an editable install
+    installed = os.path.join(os.path.dirname(os.path.dirname(__file__)), "include")
+    core = os.path.dirname(os.path.realpath(__file__))  # an editable install may consist of links
+    checkout = os.path.join(os.path.dirname(os.path.dirname(core)), "include")
     return installed if os.path.isdir(installed) else checkout
 
 

@@ -1,12 +1,12 @@
 from cpython.object cimport PyObject
 
-from tilecore._core.config cimport tilecore_atomic_load
+from tilecore._core.atomic cimport tilecore_atomic_load
 
 
 cdef extern from "Python.h":
     ctypedef object (*vectorcallfunc)(object, PyObject *const *, size_t, PyObject *)
 
-cdef extern from "kernels/threads.h":
+cdef extern from "runtime/atomic.h":
     bint tilecore_atomic_replace(vectorcallfunc *place, vectorcallfunc before, vectorcallfunc n) nogil
 
 cdef vectorcallfunc numpy_vectorcall

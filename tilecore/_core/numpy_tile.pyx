@@ -24,16 +24,20 @@ cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
+from libc.stdlib cimport free, malloc
 
 from tilecore._core.arrays cimport tile_or_none
 from tilecore._core.config cimport tilecore_multiply
 from tilecore._core.numpy_api cimport (
     MAX_RANK, PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS, PyTypeObject,
 )
+from tilecore._core.plan.plan cimport Plan, plan_init
 from tilecore._core.request.integers cimport as_tuple, read_fast
 from tilecore._core.numpy_own cimport (
     numpy_vectorcall, points_to, tile_pointer, tilecore_atomic_replace, vectorcallfunc,
 )
+from tilecore._core.resources cimport memory
+from tilecore._core.resources.memory cimport max_bytes
 
 cnp.import_array()
 
@@ -103,20 +107,41 @@ cdef enum Outcome:
 
 
 cdef Outcome predict_numpy(cnp.ndarray array, int n, const Py_ssize_t *counts) noexcept:
-    """What NumPy's function does with these sizes. It crashes if the count of rows that it repeats overflows."""
-    cdef Py_ssize_t rows = 1, left = cnp.PyArray_SIZE(array), size, extent
-    cdef int k, ndim = cnp.PyArray_NDIM(array), rank = max(n, ndim)
-    if left == 0:
-        return RAISES if PyArray_CheckExact(array) else FITS  # tile_or_none refused an empty array: its sizes overflow
-    for k in range(rank):
-        extent = cnp.PyArray_DIM(array, k - (rank - ndim)) if k >= rank - ndim else 1
-        if k >= rank - n and tilecore_multiply(rows, counts[k - (rank - n)], &rows):
-            return CRASHES
-        if tilecore_multiply(rows, left, &size) or tilecore_multiply(size, cnp.PyArray_ITEMSIZE(array), &size):
-            return RAISES
-        rows *= extent
-        left //= extent
-    return FITS
+    """What NumPy's function does with these sizes, if they do not fit 64 bits.
+
+    Each repeat of an axis makes an array of repeated rows. NumPy crashes if the count of rows overflows, unless the
+    overflow is negative, or the array is too large.
+    """
+    cdef Plan plan
+    cdef Py_ssize_t rows = 1, left = cnp.PyArray_SIZE(array), size
+    cdef bint overflows
+    cdef int k
+    if plan_init(&plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), n, counts,
+                 cnp.PyArray_ITEMSIZE(array)):
+        return FITS
+    if plan.itemsize == 0:  # it may repeat nothing 2^62 times
+        return CRASHES
+    if not PyArray_IS_C_CONTIGUOUS(array) and is_refused(left * plan.itemsize):  # it is copied first
+        return RAISES
+    for k in range(plan.ndim if left else 0):  # an empty array is reshaped
+        if plan.repeats[k] != 1:
+            overflows = tilecore_multiply(rows, plan.repeats[k], &size)
+            rows = <Py_ssize_t>(<size_t>rows * <size_t>plan.repeats[k])  # as in NumPy
+            if (rows < 0 or tilecore_multiply(rows, left, &size) or tilecore_multiply(size, plan.itemsize, &size)
+                    or is_refused(size)):
+                return RAISES
+            if overflows or size > max_bytes:
+                return CRASHES
+        rows *= plan.shape[k]
+        left //= plan.shape[k]
+    return RAISES
+
+
+cdef bint is_refused(Py_ssize_t nbytes) noexcept:
+    """Whether NumPy gets no memory for an array of this size."""
+    cdef void *data = malloc(max(nbytes, 1))
+    free(data)
+    return data == NULL
 
 
 cdef bint keeps_kind(cnp.ndarray array, int n, const Py_ssize_t *counts) except -1:
@@ -146,7 +171,7 @@ cdef object lock = object()  # not `in_force`: a method of a dict that is locked
 
 
 cdef install(vectorcallfunc function):
-    latest = vars(sys.modules.get("numpy", numpy)).get("tile")
+    latest = getattr(sys.modules.get("numpy"), "tile", None)
     if type(latest) is type(tile_object) and latest is not tile_object:
         raise RuntimeError("numpy.tile cannot be replaced: NumPy's module was reloaded")
     token = object()
@@ -199,6 +224,7 @@ cdef class ProfileBlock:
             measuring = self.function
         self.token = install(measure)
         self.active.append(self.profile)
+        memory.heap_stays = True
         return table
 
     def leave(self):
@@ -207,6 +233,7 @@ cdef class ProfileBlock:
         active = self.profile in self.active
         if active:
             self.active.remove(self.profile)
+            memory.heap_stays = len(self.active) > 0
         return active
 
     def __exit__(self, *exception):

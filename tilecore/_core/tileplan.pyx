@@ -14,7 +14,7 @@ from types import GenericAlias
 
 import numpy
 
-from tilecore._core.request.errors import NAMES, RequestError, format_error, pass_on, short_repr
+from tilecore._core.request.errors import NAMES, RequestError, format_error, pass_on, short_repr, type_name
 
 cimport cython
 cimport numpy as cnp
@@ -231,7 +231,7 @@ cdef cnp.ndarray tile_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int 
     cdef int k, n = plan.input_ndim
     if cnp.PyArray_NDIM(array) == 0 and not PyArray_Check(arrays):
         raise RequestError(TypeError, "must be a list or a tuple of arrays, or one array with one more axis in front, "
-                           f"got {type(arrays).__name__}", "input")
+                           f"got {type_name(arrays)}", "input")
     check_dtype(array, dtype, "input")
     out_array = read_out(out, dtype)
     cdef bint fits = cnp.PyArray_NDIM(array) == n + 1 and cnp.PyArray_ITEMSIZE(array) == plan.itemsize

@@ -14,12 +14,14 @@ multiply, [a, b] * [c, d] = [a*c, b*d], and a factor of 1 changes nothing, so sy
 
 from __future__ import annotations
 
+import ast
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from operator import add, mul, sub, truediv
 from typing import Any, Protocol, TypeAlias
 
-from tilecore._core.request.errors import RequestError, pass_on, short_repr
+from tilecore._core.request.errors import RequestError, pass_on, short_repr, type_name
 from tilecore._core.request.integers import check_length, read_item
 from tilecore._dialects.tensors import INT64_MAX, INT64_MIN, INTEGERS, Types, as_repeats, check_count, draw_items
 
@@ -60,8 +62,6 @@ def multiply(dim: Dim | Range, repeat: Dim | Range, products: bool = False) -> D
 
     >>> multiply("N", 1), multiply(None, 0), multiply((1, 5), 3), multiply("N", 2)
     ('N', 0, (3, 15), None)
-    >>> multiply("N", 2, products=True)
-    '2*N'
 
     A range that ends beyond int64 has no upper limit, because the actual sizes may fit.
     """
@@ -83,45 +83,48 @@ def multiply(dim: Dim | Range, repeat: Dim | Range, products: bool = False) -> D
     return make_range(low, None if high is None or high > INT64_MAX else high)
 
 
-_NAME = r"[^\W\d][\w.]*"
-_GROUP = r"\((?:[^()]|\([^()]*\))*\)"
-_FACTOR = rf"([0-9]{{1,18}})(?![\w.])|({_NAME}(?:{_GROUP})?|{_GROUP})(?:\*\*([0-9]{{1,9}}))?"
-_PRODUCT = rf"(?:{_FACTOR})(?:\*(?:{_FACTOR}))*"
+_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv}
 
 
-def multiply_symbols(*dims: int | str) -> Dim:
-    """The product as SymPy prints it in onnxruntime's symbolic_shape_infer.py.
-
-    >>> multiply_symbols("2*N", 3), multiply_symbols("N", "M", "N"), multiply_symbols("N + 1", 2)
-    ('6*N', 'M*N**2', '2*(N + 1)')
-
-    Sums are not multiplied out. The product is None if its number exceeds int64.
-    """
-    number, powers = 1, Counter[str]()
-    for dim in dims:
-        if isinstance(dim, int):
-            number *= dim
-        elif re.fullmatch(_PRODUCT, dim):
-            for digits, factor, power in re.findall(_FACTOR, dim):
-                if digits:
-                    number *= int(digits)
-                else:
-                    powers[factor] += int(power or 1)
-        else:
-            powers[f"({dim})"] += 1
-    if number > INT64_MAX:
-        return None
-    if number == 0 or not powers:
-        return number
-    # As SymPy sorts: names, then sums, then functions.
-    factors = sorted(powers, key=lambda factor: ("(" in factor, factor[0] != "(", factor))
-    terms = [factor if powers[factor] == 1 else f"{factor}**{powers[factor]}" for factor in factors]
-    return "*".join(terms if number == 1 else [str(number), *terms])
+def multiply_symbols(dim: int | str, repeat: int | str) -> int | str:
+    """The product as SymPy prints it, and so onnxruntime's symbolic_shape_infer.py: "N*M" times "N" is "M*N**2"."""
+    product = read_expression(dim) * read_expression(repeat)
+    return int(product) if product.is_Integer else str(product)
 
 
-def check_flag(value: object, argument: str) -> None:
+def read_expression(dim: int | str) -> Any:
+    """A dimension for SymPy. A text that cannot be read is one symbol. (SymPy's own parser would execute the text.)"""
+    sympy = import_module("sympy")
+
+    def read(node: ast.expr) -> Any:
+        match node:
+            case ast.Name(name):
+                return sympy.Symbol(name, integer=True, nonnegative=True)
+            case ast.Constant(number) if type(number) is int:
+                return sympy.Integer(number)
+            case ast.BinOp(left, ast.Pow(), ast.Constant(int(power))) if power < 64:  # 9**9**9 would take forever
+                return read(left) ** power
+            case ast.BinOp(ast.BinOp(first, ast.Mult(), second), ast.Mult() as sign, right):
+                return read(ast.BinOp(first, sign, ast.BinOp(second, sign, right)))  # 2*(N + 1) would be 2*N + 2
+            case ast.BinOp(left, sign, right) if type(sign) in _OPERATORS:
+                return _OPERATORS[type(sign)](read(left), read(right))
+            case ast.Call(ast.Name("floor" | "ceiling" | "Max" | "Min" as name), arguments, []):
+                return getattr(sympy, name)(*map(read, arguments))
+        raise SyntaxError
+
+    try:
+        return read(ast.parse(f"({dim})", mode="eval").body)
+    except (SyntaxError, ValueError):
+        return sympy.Symbol(dim if re.fullmatch(r"[\w.:]+", str(dim)) else f"({dim})")
+
+
+def check_products(value: object) -> None:
     if not isinstance(value, bool):
-        raise RequestError(TypeError, f"must be True or False, got {short_repr(value)}", argument)
+        raise RequestError(TypeError, f"must be True or False, got {short_repr(value)}", "products")
+    try:
+        value and import_module("sympy")
+    except ImportError:
+        raise RequestError(ImportError, "products=True needs SymPy: pip install sympy") from None
 
 
 def tile_dims(dims: Dims, repeats: Dims, products: bool = False) -> Dims:
@@ -172,7 +175,15 @@ def as_dim(value: Any, argument: str, position: int, intervals: bool = False, lo
         if last is not None and last < first:
             raise dim_error(ValueError, "(low, high) with low <= high for an interval")
         return make_range(first, last)
-    number = read_item(value, argument, position)
+    if type_name(value) == "SymbolicDim":  # onnx_ir's
+        return as_dim(value.value, argument, position)
+    try:
+        number = read_item(value, argument, position)
+    except RequestError as error:
+        if error.kind is not TypeError:
+            raise
+        kinds = "an int, a str, None or (low, high)" if intervals else "an int, a str or None"
+        raise dim_error(TypeError, kinds) from None
     if number > INT64_MAX or number < INT64_MIN:
         raise dim_error(ValueError, "within int64")
     if number < low:
@@ -185,7 +196,7 @@ def as_plain_shape(value: Any, intervals: bool) -> Any:
     if intervals and hasattr(type(value), "get_dimension"):  # openvino.PartialShape
         # By index: OpenVINO ends an iteration with a C++ exception, which takes as long as the whole loop.
         return None if value.rank.is_dynamic else [value[k] for k in range(len(value))]
-    if type(value).__name__ == "TensorShapeProto":  # a dimension has a value, a name, or neither
+    if type_name(value) == "TensorShapeProto":  # a dimension has a value, a name, or neither
         return [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in value.dim]
     return value
 
@@ -205,7 +216,7 @@ def as_shape(value: Any, argument: str, *, intervals: bool = False) -> Dims | No
         items = iter(value)
     except TypeError as reason:  # a 0-d array has __iter__, but raises
         pass_on(reason)
-        what = f"must be a tuple of dimensions, or None if unknown, got {type(value).__name__}"
+        what = f"must be a tuple of dimensions, or None if unknown, got {type_name(value)}"
         raise RequestError(TypeError, what, argument) from None
     return as_dims(items, argument, intervals)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilecore._core.request.arguments import read_array
-from tilecore._core.request.errors import RequestError
+from tilecore._core.request.errors import RequestError, short_repr, type_name
 from tilecore._core.request.integers import LARGEST_RANK, check_length, draw_integers
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -93,11 +93,12 @@ def check_count(length: int, rank: int) -> None:
 
 def read_repeats_tensor(value: Any, allowed: Types) -> NDArray[Any]:
     if not any(hasattr(value, kind) for kind in ("__array__", "__index__", "__dlpack__")):
-        what = f"must be a 1-D tensor or a list of ints, got {type(value).__name__}"
+        what = f"must be a 1-D tensor or a list of ints, got {type_name(value)}"
         raise RequestError(TypeError, what, "repeats")
     array = read_array(value, "repeats")
     if array.dtype.name not in allowed.names:
-        raise RequestError(TypeError, f"has dtype {array.dtype}, expected {', '.join(allowed.names)}", "repeats")
+        what = f"has dtype {short_repr(array.dtype)}, expected {', '.join(allowed.names)}"
+        raise RequestError(TypeError, what, "repeats")
     if array.ndim != 1:
         example = "" if array.ndim else f", as in [{int(array)}]"
         raise RequestError(ValueError, f"has rank {array.ndim}, expected 1{example}", "repeats")

@@ -27,11 +27,21 @@ import numpy
 from tilecore._core.arrays import tile as tilecore_tile
 from tilecore._core.numpy_own import numpy_tile
 from tilecore._core.numpy_tile import ProfileBlock
-from tilecore._core.request.errors import pass_on, short_repr
+from tilecore._core.request.errors import pass_on, short_repr, type_name
 from tilecore._core.resources.memory import MIN_BYTES, get_max_bytes
 from tilecore._core.tileplan import output_shape
-from tilecore._profile.process import children_seconds, clock, describe_others, print_text, processor_seconds
+from tilecore._profile.process import (
+    FAULTS,
+    children_seconds,
+    clock,
+    describe_others,
+    explain_failure,
+    page_faults,
+    print_text,
+    processor_seconds,
+)
 from tilecore._profile.table import FEW, Row, make_table
+from tilecore._units import with_unit
 
 BUDGET, SHARE = 1.0, 0.1  # pairs may take BUDGET seconds, and SHARE of the time since the start
 FIRST, SAMPLED = 100, 1 / 64  # a place's first calls are all pairs; later, this part of them
@@ -72,7 +82,7 @@ class Site:
             ours += weight / numpy.quantile([a / b for a, b in pairs], [0.25, 0.5, 0.75])
         return tuple((theirs / ours).tolist())
 
-    def row(self, file: str, line: int, function: str, whole: float) -> Row:
+    def row(self, file: str, line: int, function: str, whole: float, faulty: bool = False) -> Row:
         code = read_code(file, line)
         pairs = 0 if self.refusal else self.pairs
         low, middle, high = self.ratios() if pairs else (0.0, 0.0, 0.0)
@@ -82,13 +92,13 @@ class Site:
             **{"calls": self.calls, "measured": pairs, "bytes": self.nbytes},
             **{"numpy_seconds": self.seconds, "tilecore_seconds": ours},
             "range": [low, high],
-            "hint": self.choose_hint(code, whole, pairs, high, ours),
+            "hint": self.choose_hint(code, whole, pairs, high, ours, faulty),
             "inputs": dict(self.inputs.most_common()),
         }
 
-    def choose_hint(self, code: str, whole: float, pairs: int, high: float, ours: float | None) -> str:
+    def choose_hint(self, code: str, whole: float, pairs: int, high: float, ours: float | None, faulty: bool) -> str:
         """The first hint that holds. benchmarks/test_following.py measures what the hints advise."""
-        loses = pairs >= FEW and high < 0.95
+        loses = pairs >= FEW and high < 0.95 and not faulty
         repeated = ours and ours > 0.01 * whole and max(self.inputs.values()) >= MANY
         hints = {
             "every call raised an error": not self.returned,
@@ -99,6 +109,7 @@ class Site:
             "much memory: tile_mapped shares it between repeats, tile_region makes a part": self.largest >= LARGE,
             "one shape many times: a TilePlan, its batch, or out= is faster": repeated and self.largest <= PLANNED,
             "not measured: an array of another library, or too large to make twice": ours is None,
+            "page faults decide: compare whole runs": faulty and pairs >= FEW and high < 1.1,
             "keep numpy.tile": loses,
             "nothing to gain": pairs >= FEW and high < 1.1,
             SHORT: 0 < self.inner_bytes <= NARROW,
@@ -120,21 +131,39 @@ class Profile:
         return ProfileBlock(self, active, measure_call)
 
     def start(self) -> dict[str, Any]:
-        self.processors, self.times, self.started = processor_seconds(), os.times(), perf_counter()
+        self.processors, self.times, self.faults = processor_seconds(), os.times(), page_faults()
+        self.started = perf_counter()
         return self.table
 
-    def report(self, file: TextIO | None) -> None:
-        """Fill `table`, and print it to `file`."""
+    def report(self, file: TextIO | None) -> bool:
+        """Print the table to `file`. If that fails, print why, and return False: the program goes on."""
+        try:
+            text, failed = self.tell(), ""
+        except Exception as error:
+            text = failed = f"tilecore profile: no table: {explain_failure(error)}"
+        print_text(text, file)
+        return not failed
+
+    def tell(self) -> str:
+        """Fill `table`, and return it as text."""
         # Threads that measure wait for each other, so the sum of their costs may exceed the program's time.
         whole = perf_counter() - self.started - (self.cost if len(self.threads) <= 1 else 0.0)
-        rows = [site.row(*place, whole) for place, site in list(self.sites.items())]
+        user, system = (now - then for now, then in zip(os.times()[:2], self.times, strict=False))
+        faults = page_faults() - self.faults
+        faulty = faults > FAULTS * max(user + system, 0.05)  # the system counts in ticks of 10 ms
+        rows = [site.row(*place, whole, faulty) for place, site in list(self.sites.items())]
         rows.sort(key=lambda row: -row["numpy_seconds"])
         theirs = sum(row["numpy_seconds"] for row in rows)
         ours = sum(row["tilecore_seconds"] or row["numpy_seconds"] for row in rows)
         totals = {"seconds": whole, "profile_seconds": self.cost, "numpy_seconds": theirs, "tilecore_seconds": ours}
-        others = describe_others(self.processors)
+        totals |= {"page_faults": faults, "system_seconds": system}
         self.table.update(totals, sites=rows)
-        print_text(make_table(totals, rows, len(self.threads), children_seconds(self.times), others), file)
+        note = f"{faults:,} page faults, {with_unit(system, 's')} of system time: "
+        note += "`tilecore compare` shows what the whole program gains."
+        # tilecore takes large results from memory of its own, so other arrays find another heap than in this run.
+        matters = faults > 0 and any(faulty or site.largest >= MIN_BYTES for site in self.sites.values())
+        others = describe_others(self.processors)
+        return make_table(totals, rows, len(self.threads), children_seconds(self.times), note * matters, others)
 
     def note(self, site: Site, result: Any, theirs: float, pair: Pair | None) -> None:
         site.returned += 1
@@ -144,12 +173,12 @@ class Profile:
         if pair is None:
             return
         A, reps, numpys, ours, copy, refusal = pair
-        inner_bytes, what = 0, type(A).__name__
+        inner_bytes, what = 0, type_name(A)
         if type(A) is type(result) is numpy.ndarray:
             inner_bytes = A.itemsize * count_inner(A.shape, result.shape)
             layout = "C" if A.flags.c_contiguous else "Fortran" if A.flags.f_contiguous else "strided"
-            what = f"{A.shape}, {A.dtype}, {layout}"
-        key = f"{what}, {short_repr(reps) if is_plain(reps, levels=1) else type(reps).__name__}"
+            what = f"{A.shape}, {short_repr(A.dtype)}, {layout}"
+        key = f"{what}, {short_repr(reps) if is_plain(reps, levels=1) else type_name(reps)}"
         site.inner_bytes = min(site.inner_bytes, inner_bytes)
         if len(site.inputs) < INPUTS or key in site.inputs:
             site.inputs[key] += 1

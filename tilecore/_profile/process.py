@@ -1,7 +1,8 @@
-"""For profiles and the command line: the processor time of child processes and of others; text for standard error."""
+"""For profiles and the command line: page faults, child processes and other processes; text for standard error."""
 
 import os
 import sys
+from collections.abc import Callable
 from time import perf_counter, thread_time
 from typing import TextIO
 
@@ -12,10 +13,45 @@ from tilecore._units import with_unit
 # Start methods of multiprocessing for which the system does not report the children's times to this process.
 UNTIMED = {"multiprocessing.popen_forkserver", "multiprocessing.popen_spawn_win32"}
 
-# A thread's processor time excludes other processes. On Windows it advances in steps of 16 ms.
-clock = perf_counter if os.name == "nt" else thread_time
 BUSY = 0.3  # other processes are mentioned if they had a larger part of the processors' time,
 LEAST_SECONDS = 0.5  # and that was at least this: the system counts in ticks of 10 ms
+FAULTS = 20_000  # page faults in a second of processor time: they take 1 % to 7 % of it, which a ratio may hide in
+
+# Modules whose errors are a report's own: all others are of a signal handler, or of the program's code.
+OWN = {"tilecore", "numpy", "IPython"} | sys.stdlib_module_names
+
+
+def choose_clock() -> Callable[[], float]:
+    """A thread's processor time, which excludes other processes; or elapsed time, if the former has steps of 10 ms."""
+    now, end = thread_time(), perf_counter() + 0.02
+    while os.name != "nt" and perf_counter() < end:  # Windows, WSL 1 and gVisor have such steps
+        before, now = now, thread_time()
+        if before < now < before + 0.001:
+            return thread_time
+    return perf_counter
+
+
+clock = choose_clock()
+
+
+def page_faults() -> int:
+    """This process' page faults until now; 0 on Windows, which does not count them."""
+    if sys.platform == "win32":
+        return 0
+    from resource import RUSAGE_SELF, getrusage
+
+    usage = getrusage(RUSAGE_SELF)
+    return usage.ru_minflt + usage.ru_majflt
+
+
+def explain_failure(error: Exception) -> str:
+    """The words for an error of a report. What a signal handler or the program's code raised is raised again."""
+    trace = error.__traceback__
+    while trace:
+        if str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] not in OWN:
+            raise error
+        trace = trace.tb_next
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def print_text(text: str, file: TextIO | None) -> None:

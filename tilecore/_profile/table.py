@@ -11,11 +11,11 @@ from tilecore._units import with_unit
 Row: TypeAlias = dict[str, Any]
 FEW = 8  # a ratio of fewer measurements is rough
 ROWS = 20  # the table has at most so many places
-WIDTH = min(80, shutil.get_terminal_size((80, 1)).columns)  # read once: it drops what signal handlers raise
+WIDTH = min(80, max(20, shutil.get_terminal_size((80, 1)).columns))  # read once: it drops what signal handlers raise
 
 
-def make_table(totals: dict[str, float], rows: list[Row], threads: int, children: str, others: str) -> str:
-    """The table as text. `children` is the time of child processes, `others` a sentence about other processes."""
+def make_table(totals: dict[str, float], rows: list[Row], threads: int, children: str, *notes: str) -> str:
+    """The table as text. `children` is the time of child processes; the `notes` are sentences, or empty."""
     texts = summarize(totals, threads) if rows else ["tilecore profile: numpy.tile was not called in this process"]
     if children:
         texts.append(
@@ -24,10 +24,8 @@ def make_table(totals: dict[str, float], rows: list[Row], threads: int, children
         )
     elif not rows:
         texts.append("Not measured: calls in functions compiled by Numba, and calls that replace_numpy_tile serves.")
-    if others:
-        texts.append(others)
     lines = [""]
-    for text in texts:
+    for text in filter(None, [*texts, *notes]):
         lines += wrap(text, WIDTH)
     if rows:
         lines += ["", f"{'numpy.tile':>10} {'tilecore':>10} {'':>6} {'calls':>11} {'results':>8}"]
@@ -40,8 +38,8 @@ def make_table(totals: dict[str, float], rows: list[Row], threads: int, children
 
 
 def summarize(totals: dict[str, float], threads: int) -> list[str]:
-    whole, _, theirs, ours = totals.values()
-    seconds = (with_unit(max(value, 0.0), "s") for value in (*totals.values(), whole - theirs + ours))
+    whole, cost, theirs, ours, *_ = totals.values()
+    seconds = (with_unit(max(value, 0.0), "s") for value in (whole, cost, theirs, ours, whole - theirs + ours))
     total, measuring, before, after, left = seconds
     took, would, so = f"of {total}, {theirs / max(whole, 1e-9):.1%}", f" of {left}", ""
     if threads > 1:
@@ -49,8 +47,6 @@ def summarize(totals: dict[str, float], threads: int) -> list[str]:
     return [
         f"tilecore profile: numpy.tile took {before} {took}",
         f"With tilecore.tile: {after}{would}. Measuring took {measuring} more{so}.",
-        "Not counted: starting tilecore run, about 0.15 s; and that the memory of the",
-        "program's other arrays may cost less or more then: compare whole runs.",
     ]
 
 
@@ -73,6 +69,6 @@ def name_place(file: str, line: int, function: str) -> str:
     if cell := getattr(getattr(shell, "compile", None), "format_code_name", lambda file: None)(file):
         return f"{' '.join(cell)}, line {line} {function}"
     place = f"{file}:{line} {function}"
-    for folder in filter(None, sys.path):
+    for folder in (each for each in sys.path if each and isinstance(each, str)):  # Python ignores all else
         place = place.removeprefix(folder + os.sep).replace("\n", "\\n")
     return place

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import tilecore
 from tilecore._core.request.arguments import read_array
-from tilecore._core.request.errors import RequestError, format_error
+from tilecore._core.request.errors import RequestError, format_error, short_repr, type_name
 
 if TYPE_CHECKING:  # only the stub has it
     from tilecore._core.arrays import _Ints
@@ -150,17 +150,17 @@ def choose_chunks(
         wanted: Chunks = normalize_chunks(chunks, shape, limit, dtype=plain, previous_chunks=previous)
     except ZeroDivisionError as reason:  # chunks of 0, or "auto" for an empty result
         if 0 not in shape:
-            raise ValueError(f"dask.tile: chunks must be larger than 0, got {chunks!r:.80}") from reason
+            raise ValueError(f"dask.tile: chunks must be larger than 0, got {short_repr(chunks)}") from reason
         wanted = tuple((n,) for n in shape)
     except ValueError as reason:
         if "Empty" not in str(reason):  # Dask makes an axis without chunks of -2
             raise
-        raise ValueError(f"dask.tile: chunks must be -1 or sizes of 1 or more, got {chunks!r:.80}") from reason
+        raise ValueError(f"dask.tile: chunks must be -1 or sizes of 1 or more, got {short_repr(chunks)}") from reason
     except TypeError as reason:
-        got = f"got {chunks!r:.80} of type {type(chunks).__name__}"
+        got = f"got {short_repr(chunks)} of type {type_name(chunks)}"
         raise TypeError(f"dask.tile: chunks must be 'auto' or sizes for each axis, {got}") from reason
     if not all(c >= 0 for axis in wanted for c in axis):  # NaN is an unknown size
-        raise ValueError(f"dask.tile: chunks must be known sizes of 1 or more, got {chunks!r:.80}")
+        raise ValueError(f"dask.tile: chunks must be known sizes of 1 or more, got {short_repr(chunks)}")
     return wanted
 
 

@@ -22,7 +22,7 @@ from openvino.utils import replace_node
 
 import tilecore
 from tilecore._core.request.arguments import read_array
-from tilecore._core.request.errors import RequestError, format_error, pass_on, short_repr
+from tilecore._core.request.errors import RequestError, format_error, pass_on, short_repr, type_name
 from tilecore._dialects.dims import get_bounds
 from tilecore._dialects.tensors import as_repeats
 from tilecore.openvino import DIALECT, infer_shape
@@ -137,7 +137,8 @@ def _as_node(value: Any, position: int) -> Node | Output:
         # OpenVINO 2025.0 raises an IndexError, NumPy a TypeError: a StringDType has no byte order.
         except (IndexError, RuntimeError, TypeError) as reason:
             pass_on(reason)
-            raise RequestError(TypeError, f"has dtype {array.dtype}, which OpenVINO lacks", "data") from reason
+            what = f"has dtype {short_repr(array.dtype)}, which OpenVINO lacks"
+            raise RequestError(TypeError, what, "data") from reason
     repeats = as_repeats(value)
     try:
         return Constant(np.array(repeats, np.int64))
@@ -196,7 +197,7 @@ def replace_tile(model: Model) -> int:
     Source: OpenVINO Tile-1, and openvino.utils.replace_node.
     """
     if not hasattr(model, "get_ordered_ops"):
-        what = f"expected an openvino.Model, as from Core().read_model, got {type(model).__name__}"
+        what = f"expected an openvino.Model, as from Core().read_model, got {type_name(model)}"
         raise TypeError(f"replace_tile: {what}")
     replaced = [(node, Tile(*node.input_values())) for node in _find_built_in(model)]
     for old, _ in replaced:

@@ -27,7 +27,7 @@ from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 
 from tilecore._core.arrays import tile_plain
-from tilecore._core.request.errors import RequestError, format_error, pass_on
+from tilecore._core.request.errors import RequestError, format_error, pass_on, type_name
 from tilecore._core.resources.threads import get_num_threads
 
 __all__ = ["repeat", "tile"]
@@ -110,7 +110,7 @@ def repeat(input: Tensor, *repeats: int | Sequence[int]) -> Tensor:
     """
     counts: Any = repeats[0] if len(repeats) == 1 and isinstance(repeats[0], (tuple, list)) else repeats
     if not hasattr(input, "__torch_function__"):  # the proxies of `torch.fx` have it too
-        raise TypeError(f"repeat: input must be a tensor, got {type(input).__name__}")
+        raise TypeError(f"repeat: input must be a tensor, got {type_name(input)}")
     if not isinstance(input, Tensor) or not repeats or len(counts) < Tensor.dim(input):
         return input.repeat(*repeats)  # its error says what is wrong
     return tiled(input, counts, Tensor.repeat)

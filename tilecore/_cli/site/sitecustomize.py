@@ -10,7 +10,7 @@ import sys
 
 sys.path.remove(os.path.dirname(__file__))
 this = sys.modules.pop("sitecustomize")  # Python 2 empties a module that nothing holds
-is_program = os.environ.pop("TILECORE_RUN", None) is not None  # not one of its child processes
+told = getattr(sys, "_xoptions", {}).pop("tilecore", None)  # by run.py: True, or a profile's file; None in children
 
 
 class AfterImports:
@@ -47,7 +47,7 @@ def import_tilecore():
     try:
         import tilecore  # noqa: F401
     except Exception as error:  # a program's own `numpy`, for instance
-        if is_program or getattr(error, "name", "") != "tilecore":
+        if told or getattr(error, "name", "") != "tilecore":
             refuse(error)
 
 
@@ -71,14 +71,14 @@ def refuse(error):
         sys.stderr.write("tilecore: %s; the program runs with NumPy's own\n" % error)  # noqa: UP031
 
 
-if "TILECORE_PROFILE" in os.environ:
+if isinstance(told, str):
     try:
         from tilecore._cli.profile import begin
     except Exception as error:
         if sys.stderr:
             sys.stderr.write("tilecore: %s\n" % error)  # noqa: UP031
         os._exit(2)
-    begin(os.environ.pop("TILECORE_PROFILE"))
+    begin(told)
 elif sys.version_info >= (3, 11):  # noqa: UP036
     sys.meta_path.insert(0, AfterImports())
     if "numpy" in sys.modules:

@@ -1,5 +1,5 @@
 /* The table of instruction sets, what this processor has, and the bounds by which sets choose a kernel. The module
- * write/processor.pyx is linked with it. kernels.h explains the kernels. C11 / C++17; no Python.h. */
+ * resources/processor.pyx is linked with it. kernels.h explains the kernels. C11 / C++17; no Python.h. */
 #include "packing.h"
 
 #if defined(TILECORE_EMULATED) /* the tests' header that gives every set's intrinsics in plain C */
@@ -25,8 +25,7 @@ enum {
     TILECORE_HAS_SSSE3 = 2,
     TILECORE_HAS_AVX2 = 4,
     TILECORE_HAS_AVX512VBMI = 8, /* with AVX512F and AVX512BW, and BMI2 for masks of so many lanes */
-    TILECORE_IS_AMD = 16,         /* stores vectors of 64 bytes across cache lines quickly */
-    TILECORE_HAS_HALF_STORES = 32 /* stores a vector of 64 bytes as two halves; AMD's alone */
+    TILECORE_IS_AMD = 16 /* stores vectors of 64 bytes across cache lines quickly */
 };
 
 #if defined(TILECORE_X86) && !defined(TILECORE_EMULATED)
@@ -52,7 +51,6 @@ TILECORE_TARGET("xsave")
 unsigned tilecore_features(void)
 {
     const tilecore_registers leaf0 = tilecore_cpuid(0, 0), leaf1 = tilecore_cpuid(1, 0), leaf7 = tilecore_cpuid(7, 0);
-    const tilecore_registers paths = tilecore_cpuid(0x8000001a, 0);
     unsigned saved = 0, features = 0;
     if (leaf1.ecx >> 27 & 1) saved = (unsigned)_xgetbv(0); /* OSXSAVE: the system says which registers it saves */
     if (leaf1.ecx >> 9 & 1) features |= TILECORE_HAS_SSSE3;
@@ -64,8 +62,6 @@ unsigned tilecore_features(void)
             features |= TILECORE_HAS_AVX512VBMI;
     }
     if (memcmp(&leaf0.ebx, "Auth", 4) == 0) features |= TILECORE_IS_AMD; /* "AuthenticAMD" */
-    /* Only AMD's processors report data paths of 256 bits (bit 2), and of 512 (bit 3). */
-    if ((paths.eax >> 2 & 3) == 1) features |= TILECORE_HAS_HALF_STORES;
     /* Fast short REP MOVSB counts if the processor is "GenuineIntel", or AMD's from Zen 5 on: family 26. */
     if ((leaf7.edx >> 4 & 1) &&
         (memcmp(&leaf0.ebx, "Genu", 4) == 0 || (features & TILECORE_IS_AMD && (leaf1.eax >> 20 & 0xff) >= 11)))
@@ -94,12 +90,13 @@ unsigned tilecore_features(void) { return 0; }
 ptrdiff_t tilecore_l3_bytes(void) { return 0; }
 #endif
 
-/* A row holds for the processors that have its features and no row above. Those named were measured, by whole programs
- * (stores) and by long rows (REP MOVSB). */
+/* The first row whose features all match applies. Those named were measured, by whole programs (stores) and by long
+ * rows (REP MOVSB). Zen 4 without AVX-512 counts as Zen 3. */
 static const tilecore_processor tilecore_processors[] = {
-    {TILECORE_IS_AMD | TILECORE_HAS_QUICK_MOVE, 2, TILECORE_MOVE_BYTES}, /* Zen 5 */
-    {TILECORE_HAS_QUICK_MOVE, 1, TILECORE_MOVE_BYTES}, /* Emerald Rapids, Granite Rapids */
-    {0, 1, PTRDIFF_MAX}, /* Zen 3, Zen 4 */
+    {TILECORE_IS_AMD | TILECORE_HAS_QUICK_MOVE, 4, TILECORE_MOVE_BYTES}, /* Zen 5 */
+    {TILECORE_HAS_QUICK_MOVE, 2, TILECORE_MOVE_BYTES},                   /* Emerald Rapids, Granite Rapids */
+    {TILECORE_IS_AMD | TILECORE_HAS_AVX512VBMI, 3, PTRDIFF_MAX},         /* Zen 4 */
+    {0, 2, PTRDIFF_MAX},                                                 /* Zen 3 */
 };
 
 const tilecore_processor *tilecore_find_processor(unsigned features)
@@ -173,7 +170,6 @@ static int tilecore_has_size(const tilecore_rows *self)
 
 const tilecore_set *const tilecore_sets[] = {
 #if defined(TILECORE_X86)
-    &tilecore_set_avx512half,
     &tilecore_set_avx512amd,
     &tilecore_set_avx512vbmi,
     &tilecore_set_avx2,

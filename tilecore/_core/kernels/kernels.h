@@ -1,5 +1,5 @@
 /* The micro-kernels of tilecore: small loops that write rows of bytes, chosen by size, never by dtype. write/ calls
- * them, by write/processor.pxd. A plain C program can call them too: no Python.h, no allocation, no error.
+ * them, by resources/processor.pxd. A plain C program can call them too: no Python.h, no allocation, no error.
  *
  * A *row* lies together in the source and is written again and again. A *span* is a row with all of its copies, so it
  * has row * repeats bytes. Usually rows touch, and so do spans; else src_pitch and dst_pitch are their distances.
@@ -37,8 +37,8 @@
  *     expand         rows to 16, spans to 64
  *     pattern        rows to 31, longer spans   25 to 31, twice or three times      3 to 31, spans from 129 to 1023
  *     register_rows  17 to 256                  33 to 256; to 512 in cache 1        33 to 512
- *     doubling       above 256; by AVX2 all     spans from 4096 on in the first
- *                    spans from 2048 on         cache; as AVX2 beyond it
+ *     doubling       above 256; by AVX2 all     above 128 beyond cache 1, as AVX2
+ *                    spans from 2048 on
  *     copies         all others, such as rows that are written once, and words with gaps after them
  *
  *     permute        loads an index for each vector of a period
@@ -75,7 +75,7 @@
 
 #include <string.h>
 
-#include "config.h"
+#include "../config.h"
 
 /* States what a kernel needs of its caller. Only tests, sanitizers and fuzzing check it, by -DTILECORE_CHECKED. */
 #if defined(TILECORE_CHECKED)
@@ -196,7 +196,7 @@ enum { TILECORE_HAS_QUICK_MOVE = 1 };
 /* What is faster on a processor: no instruction reports it. */
 typedef struct tilecore_processor {
     unsigned has;         /* bits of tilecore_features */
-    int halves;           /* of the last cache, from which on outputs are written past the caches */
+    int quarters;         /* of the last cache, from which on outputs are written past the caches */
     ptrdiff_t move_bytes; /* blocks from this size on are copied by REP MOVSB */
 } tilecore_processor;
 

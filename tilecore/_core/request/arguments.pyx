@@ -12,7 +12,7 @@ records their address and strides just before they are read and written.
 import numpy
 
 from tilecore._core.request.callers_code import run
-from tilecore._core.request.errors import RequestError, pass_on, shape_changed
+from tilecore._core.request.errors import RequestError, module_name, pass_on, shape_changed, short_repr, type_name
 from tilecore._core.request.subclasses import is_masked
 
 cimport numpy as cnp
@@ -41,7 +41,7 @@ cdef cnp.ndarray read_plain(a, argument="input"):
     if array is None:
         why = "" if PyArray_Check(a) or is_foreign(a) else (
             ", which reads as a subclass, for instance a masked array; tilecore.tile and tile_region take x[:]")
-        raise RequestError(TypeError, f"must be a plain array, got {type(a).__name__}{why}", argument)
+        raise RequestError(TypeError, f"must be a plain array, got {type_name(a)}{why}", argument)
     return array
 
 
@@ -90,7 +90,7 @@ cpdef read_array(value, argument="input", bint subok=False):
     if subok and not isinstance(array, numpy.memmap):
         return array
     if is_masked(array):
-        subject = "is" if array is value else f"of type {type(value).__name__} gives"
+        subject = "is" if array is value else f"of type {type_name(value)} gives"
         what = f"{subject} a masked array of shape {array.shape}, expected a plain array (tilecore.tile keeps masks)"
         raise RequestError(TypeError, what, argument)
     return numpy.asarray(array)
@@ -119,7 +119,7 @@ cdef input_error(value, reason, argument):
         advice += use
     elif "device type tensor" in advice:  # PyTorch's own advice is cpu(), also for tensors without memory
         advice = advice.partition(". ")[0] + use
-    text = f"of type {type(value).__name__} cannot be read as an array: {advice}"
+    text = f"of type {type_name(value)} cannot be read as an array: {advice}"
     # PyTorch's RuntimeError and DLPack's BufferError mean that the input is of the wrong kind.
     for kind in (ValueError, MemoryError):
         if isinstance(reason, kind):
@@ -129,7 +129,7 @@ cdef input_error(value, reason, argument):
 
 cdef int check_dtype(cnp.ndarray array, cnp.dtype dtype, str argument) except -1:
     if descr_of(array) != <PyObject *>dtype and array.descr != dtype:
-        raise RequestError(TypeError, f"must have dtype {dtype}, got {array.descr}", argument)
+        raise RequestError(TypeError, f"must have dtype {short_repr(dtype)}, got {short_repr(array.descr)}", argument)
     return 0
 
 
@@ -160,8 +160,8 @@ cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *sh
 cdef cnp.ndarray read_generic_out(value, cnp.dtype dtype):
     """`read_out` for an `out` of any kind."""
     if not PyArray_CheckExact(value) and (not PyArray_Check(value) or is_masked(value)):
-        text = f"must be a NumPy array, got {type(value).__name__}"
-        if any(kind.__module__ == "torch" for kind in type(value).__mro__):
+        text = f"must be a NumPy array, got {type_name(value)}"
+        if any(module_name(kind) == "torch" for kind in type(value).__mro__):
             text += "; pass out.numpy()"
         raise RequestError(TypeError, text, "out")
     check_dtype(value, dtype, "out")

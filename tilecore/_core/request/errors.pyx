@@ -75,11 +75,12 @@ def format_error(error, name, input=None, names=NO_NAMES, /, **given):
     subject = "" if error.argument is None else names.get(error.argument, error.argument) + " "
     where = "" if error.axis is None else f" for axis {error.axis}"
     context = []
+    if issubclass(type(input), np.ndarray):
+        input = np.asarray(input)  # a subclass may have a `shape` of its own
     if input is not None:
-        shape = getattr(input, "shape", input)
-        context.append(f"{names.get('input shape', 'input shape')} {short_repr(shape)}")
-        if isinstance(input, np.ndarray):
-            context.append(f"dtype {input.dtype}")
+        context.append(f"{names.get('input shape', 'input shape')} {short_repr(getattr(input, 'shape', input))}")
+        if type(input) is np.ndarray:
+            context.append(f"dtype {short_repr(input.dtype)}")
     # A comprehension would not do: without memory, Cython 3.3.1 frees its items twice.
     context += (f"{argument} {short_repr(value)}" for argument, value in given.items() if value is not None)
     suffix = f"; {', '.join(context)}" if context else ""
@@ -94,29 +95,69 @@ class _ShortRepr(reprlib.Repr):
     def __init__(self):
         super().__init__()
         self.maxlist = self.maxtuple = 16
-        self.maxother = 80
 
     def repr1(self, x, level):
         # reprlib dispatches on the name of a type, and other libraries have an `ndarray` or `array` too.
         return super().repr1(x, level) if type(x) in _KNOWN else self.repr_instance(x, level)
 
     def repr_instance(self, x, level):
-        known = type(x).__module__.partition(".")[0] in _LIBRARIES and not hasattr(type(x).__repr__, "__code__")
-        if type(x) not in _SHOWN and not known or getattr(getattr(x, "dtype", None), "hasobject", False):
-            return f"<{type(x).__name__} instance>"  # its `__repr__`, or that of what it holds, may raise or take long
-        half = (self.maxother - 3) // 2
-        text = " ".join((str(x) if isinstance(x, np.dtype) else repr(x)).split())  # reprlib would drop any error
-        return text if len(text) <= self.maxother else f"{text[:half]}...{text[-half:]}"
+        if not is_known(x):
+            return f"<{type_name(x)} instance>"  # its `__repr__`, or that of what it holds, may raise or take long
+        return shorten(" ".join((str(x) if issubclass(type(x), np.dtype) else repr(x)).split()))
 
     def repr_int(self, x, level):
         return repr(x) if abs(x) < 10**40 else f"<integer of {x.bit_length()} bits>"
 
     def repr_ndarray(self, x, level):
         if x.size > self.maxlist:
-            return f"<array of shape {x.shape}, dtype {x.dtype}>"
-        return f"{self.repr(x.tolist())} of dtype {x.dtype}"
+            return f"<array of shape {x.shape}, dtype {self.repr(x.dtype)}>"
+        return f"{self.repr(x.tolist())} of dtype {self.repr(x.dtype)}"
+
+
+def is_known(x):
+    """Whether the text of `x` runs no code of the caller's: nor does this, so `isinstance` and attributes are out."""
+    kind = type(x)
+    if kind in _SHOWN:
+        return True
+    if issubclass(kind, np.dtype):
+        return is_plain(x)
+    if module_name(kind) not in _LIBRARIES or hasattr(kind.__repr__, "__code__"):
+        return False
+    dtype = getattr(x, "dtype", None)
+    return not isinstance(dtype, np.dtype) or not dtype.hasobject and is_plain(dtype)
+
+
+def is_plain(dtype, levels=3):
+    """Whether the text of a dtype is short, and shows no object of the caller's: a title, or a missing string."""
+    if dtype.kind == "T":
+        return type(getattr(dtype, "na_object", None)) in _SHOWN
+    fields = dtype.base.fields or {}
+    return len(fields) <= 16 * (levels > 0) and all(
+        [len(field) == 2 and is_plain(field[0], levels - 1) for field in fields.values()])
+
+
+def shorten(text, most=80):
+    half = (most - 3) // 2
+    return text if len(text) <= most else f"{text[:half]}...{text[-half:]}"
+
+
+_get_name, _get_module = vars(type)["__name__"].__get__, vars(type)["__module__"].__get__
+
+
+def type_name(x):
+    """The name of an object's class, by no code of a metaclass."""
+    return shorten(_get_name(type(x)))
+
+
+def module_name(kind):
+    """The package that defines a class, or an empty text: `__module__` may be any object, or deleted."""
+    try:
+        name = _get_module(kind)
+    except AttributeError:
+        return ""
+    return name.partition(".")[0] if type(name) is str else ""
 
 
 _KNOWN = (int, str, list, tuple, np.ndarray)
-_SHOWN = {type(None), bool, float, complex, bytes, range}
+_SHOWN = {type(None), bool, float, complex, bytes, range, str}
 short_repr = _ShortRepr().repr

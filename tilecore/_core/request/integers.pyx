@@ -12,7 +12,7 @@ from operator import index
 
 import numpy
 
-from tilecore._core.request.errors import RequestError, pass_on, short_repr
+from tilecore._core.request.errors import RequestError, pass_on, short_repr, type_name
 
 cimport numpy as cnp
 from cpython.long cimport PyLong_CheckExact
@@ -96,19 +96,20 @@ def read_count(name, n, expected="an integer"):
         return read_index(n)
     except TypeError as reason:
         pass_on(reason)
-        raise TypeError(f"{name}: expected {expected}, got {short_repr(n)} of type {type(n).__name__}") from None
+        raise TypeError(f"{name}: expected {expected}, got {short_repr(n)} of type {type_name(n)}") from None
 
 
-cdef object BYTES = re.compile(r"\s*(\d{1,99})\s*(?:([KMGT])i?)?B?\s*", re.IGNORECASE | re.ASCII)
+cdef object BYTES = re.compile(r"\s*(\d{1,99})\s*(?:([KMGT])(i?))?(B?)\s*", re.IGNORECASE | re.ASCII)
 
 
 def read_bytes(name, n):
-    """A count of bytes, from an integer, or from a text with binary units: '256M', '4G'. Errors begin with `name`."""
+    """Bytes, from an integer or a text: '4GB' is decimal, '4G' and '4GiB' are binary. Errors begin with `name`."""
     if isinstance(n, str):
         match = BYTES.fullmatch(n)
         if not match:
             raise ValueError(f"{name}: expected a number of bytes such as 1048576, 256M or 4G, got {short_repr(n)}")
-        nbytes = int(match[1]) << 10 * " KMGT".index((match[2] or " ").upper())
+        unit = 1000 if match[4] and not match[3] else 1024
+        nbytes = int(match[1]) * unit ** " KMGT".index((match[2] or " ").upper())
         return min(nbytes, sys.maxsize)  # a limit above all addresses limits nothing
     n = read_count(name, n, "an integer, a text such as '4G', or None")
     if not 0 <= n <= sys.maxsize:
@@ -128,7 +129,7 @@ def read_item(item, argument, position, hint=""):
         return read_index(item)
     except TypeError as reason:
         pass_on(reason)
-        kind = type(item).__name__
+        kind = type_name(item)
         if isinstance(item, (list, tuple)) or getattr(item, "ndim", False):
             raise RequestError(ValueError, f"must be one-dimensional, but item {position} is of type {kind}{hint}",
                                argument) from None
@@ -167,7 +168,7 @@ cpdef list draw_integers(given, str argument):
                 pass_on(no_integer)
                 pass_on(reason)
                 raise RequestError(TypeError, "must be an integer or a sequence of integers, "
-                                   f"got {type(given).__name__}{hint or float_hint(given, argument)}",
+                                   f"got {type_name(given)}{hint or float_hint(given, argument)}",
                                    argument) from None
     for item in items:
         integers.append(item if PyLong_CheckExact(item) else read_item(item, argument, len(integers), hint))
@@ -240,7 +241,7 @@ cdef int read_threads(threads) except -1:
         except TypeError as reason:
             pass_on(reason)
             raise RequestError(TypeError, f"must be an integer of at least 1 or None, got {short_repr(threads)} of "
-                               f"type {type(threads).__name__}", "threads") from None
+                               f"type {type_name(threads)}", "threads") from None
     if count < 1:
         raise RequestError(ValueError, f"must be at least 1, got {short_repr(count)}", "threads")
     return <int>min(count, TILECORE_MAX_THREADS)

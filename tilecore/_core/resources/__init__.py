@@ -2,4 +2,4 @@
 
 # For programs that freeze others: they see no imports of compiled modules, and nothing else imports these.
 # mypy: disable-error-code=attr-defined
-from tilecore._core.resources import machine, process_state
+from tilecore._core.resources import machine, process_state, processor

@@ -3,7 +3,7 @@
 
 The first touch of a page takes 1 to 4 us, and memory that has left the caches takes two to four times as long to write
 as memory still in them. While a program makes and drops other arrays, the C library returns memory to the system and
-requests it again, in each call. So results of TILECORE_SMALL_BYTES or more lie in memory of our own (arena.h), as far
+requests it again, in each call. So results of TILECORE_SMALL_BYTES or more lie in memory of our own (arena.c), as far
 as the recycle limit and the address space allow.
 
 An array owns this memory as every NumPy array does, through a memory handler (NEP 49). NumPy calls `handler_free` when
@@ -28,7 +28,8 @@ from cpython.ref cimport Py_INCREF
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset, strcpy
 
-from tilecore._core.config cimport TILECORE_SMALL_BYTES, tilecore_atomic_load, tilecore_atomic_store
+from tilecore._core.atomic cimport tilecore_atomic_load, tilecore_atomic_store
+from tilecore._core.config cimport TILECORE_SMALL_BYTES
 from tilecore._core.numpy_api cimport (
     NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA, NPY_VSTRING, PyArrayObject_fields, PyDataMem_DefaultHandler,
     PyDataMem_GetHandler, PyDataMem_Handler, PyDataType_REFCHK, try_array,
@@ -42,7 +43,7 @@ cdef extern from "Python.h":
     int PyTraceMalloc_Track(unsigned int domain, size_t at, size_t bytes)
 
 
-cdef extern from "kernels/arena.h" nogil:
+cdef extern from "runtime/arena.h" nogil:
     char *tilecore_arena_alloc(Py_ssize_t bytes, bint *prefaulted)
     bint tilecore_arena_free(char *data)
     Py_ssize_t tilecore_arena_capacity(char *data)
@@ -50,7 +51,10 @@ cdef extern from "kernels/arena.h" nogil:
     void tilecore_arena_set_limit(Py_ssize_t limit)
     Py_ssize_t tilecore_arena_limit()
     Py_ssize_t tilecore_arena_idle()
+    void tilecore_arena_raise_heap(bint stays)
     int tilecore_arena_start(bint huge)
+
+cdef extern from "runtime/pages.h" nogil:
     bint tilecore_addresses_limited()
 
 
@@ -144,6 +148,7 @@ cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtyp
     data = tilecore_arena_alloc(nbytes, prefaulted)
     if data == NULL:
         return None
+    tilecore_arena_raise_heap(heap_stays)
     if PyDataType_REFCHK(dtype):
         memset(data, 0, nbytes)
     array = try_array(ndim, shape, dtype, data, NPY_ARRAY_CARRAY)
@@ -192,7 +197,8 @@ def set_max_bytes(n, /):
     Parameters
     ----------
     n : int or str, or None
-        Bytes, or a string such as ``"256M"`` or ``"4G"``. 0 refuses all but empty results. None restores the default.
+        Bytes, or a string: ``"4G"`` and ``"4GiB"`` are binary, ``"4GB"`` is decimal. 0 refuses all but empty results.
+        None restores the default.
 
     Raises
     ------
@@ -231,8 +237,8 @@ def recycled_bytes():
 
     When a result of 128 KiB or more is garbage-collected, its memory is kept, and later results of any size reuse
     it. Idle memory is at most 64 MiB plus the last minute's peak of memory in use. A minute after the last result was
-    garbage-collected, all idle memory goes back to the system if it is more than 64 MiB. `release_memory` returns it at
-    once. A fork leaves at most 64 MiB idle in the parent, and none in the child. Recycling is Linux-only.
+    garbage-collected, all idle memory goes back to the system. `release_memory` returns it at once. A fork leaves at
+    most 64 MiB idle in the parent, and none in the child. Recycling is Linux-only.
 
     Returns
     -------
@@ -273,8 +279,8 @@ def set_recycle_limit(n, /):
     Parameters
     ----------
     n : int or str, or None
-        Bytes, 0 or more; or a string with a suffix, such as ``"256M"`` or ``"4G"``. The memory of larger results is
-        not kept. Idle memory beyond the limit is returned to the system at once. None restores the default.
+        Bytes, 0 or more; or a string, as for `set_max_bytes`. The memory of larger results is not kept. Idle
+        memory beyond the limit is returned to the system at once. None restores the default.
 
     Raises
     ------
@@ -287,7 +293,7 @@ def set_recycle_limit(n, /):
 
 
 def release_memory():
-    """Return all idle memory to the system; see `recycled_bytes`.
+    """Return all idle memory to the system, also that of glibc's heap; see `recycled_bytes`.
 
     >>> import tilecore
     >>> tilecore.release_memory()

@@ -11,7 +11,8 @@ cimport cython
 
 from tilecore._core.request.errors import short_repr
 from tilecore._core.request.integers import read_count
-from tilecore._core.config cimport TILECORE_MAX_THREADS, tilecore_atomic_load, tilecore_atomic_store
+from tilecore._core.atomic cimport tilecore_atomic_load, tilecore_atomic_store
+from tilecore._core.config cimport TILECORE_MAX_THREADS
 from tilecore._core.resources.process_state cimport find_cpu_share, usable_cpus
 
 

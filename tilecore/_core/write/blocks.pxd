@@ -1,5 +1,5 @@
 from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, Nest
-from tilecore._core.write.processor cimport tilecore_rows
+from tilecore._core.resources.processor cimport tilecore_rows
 from tilecore._core.write.stores cimport Stores
 
 
@@ -14,7 +14,6 @@ cdef struct Blocks:
     bint dense              # a block is contiguous in the output
     bint stream             # stores bypass the cache
     Py_ssize_t last_count   # steps of the outermost inner loop in the last, shorter block
-    tilecore_rows rows      # the kernel, prepared
     # The loops over blocks, innermost first.
     Loop outer[MAX_LOOPS]
     int n_outer
@@ -22,6 +21,7 @@ cdef struct Blocks:
     Py_ssize_t total        # number of blocks
     char *dst
     const char *src
+    tilecore_rows rows      # the kernel, prepared
 
 
 cdef void choose_blocks(Blocks *blocks, const Nest *nest, char *dst, const char *src, Stores stores) noexcept nogil

@@ -19,7 +19,7 @@ from libc.stdlib cimport free, malloc
 
 from tilecore._core.config cimport TILECORE_BLOCK_BYTES
 from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, Nest, next_step
-from tilecore._core.write.processor cimport kernels, move_bytes, tilecore_move, tilecore_prepare_rows
+from tilecore._core.resources.processor cimport kernels, move_bytes, tilecore_move, tilecore_prepare_rows
 from tilecore._core.write.stores cimport IN_ORDER, PAST_CACHES, Stores
 
 

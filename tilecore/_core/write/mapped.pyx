@@ -21,7 +21,8 @@ cimport cython
 cimport numpy as cnp
 from libc.stdlib cimport free, malloc
 
-from tilecore._core.config cimport TILECORE_CHECK_BYTES, tilecore_atomic_add, tilecore_atomic_load
+from tilecore._core.atomic cimport tilecore_atomic_add, tilecore_atomic_load
+from tilecore._core.config cimport TILECORE_CHECK_BYTES
 from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_upon
 from tilecore._core.plan.nest cimport Loop, Nest, nest_init, nest_push
 from tilecore._core.plan.plan cimport Plan, has_input_shape
@@ -41,7 +42,7 @@ cdef enum:
     MAX_WAIT = 2                # so the file takes at most MAX_WAIT / FILE_COST, a third, of the result's bytes
 
 
-cdef extern from "kernels/pages.h" nogil:
+cdef extern from "runtime/pages.h" nogil:
     Py_ssize_t TILECORE_HUGE_BYTES
     Py_ssize_t tilecore_page_bytes()
     void tilecore_pages_free(void *at, Py_ssize_t bytes)

@@ -1,6 +1,6 @@
 from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, Nest
 from tilecore._core.write.blocks cimport Blocks
-from tilecore._core.write.processor cimport tilecore_shuffles
+from tilecore._core.resources.processor cimport tilecore_shuffles
 from tilecore._core.write.stores cimport Stores
 
 

@@ -26,7 +26,7 @@ from libc.stdlib cimport free, malloc
 from tilecore._core.plan.nest cimport Loop, first_moving, nest_begin, nest_push, next_step
 from tilecore._core.strided_arrays cimport magnitude
 from tilecore._core.write.blocks cimport choose_blocks, write_blocks
-from tilecore._core.write.processor cimport (
+from tilecore._core.resources.processor cimport (
     TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_BY_LINES, TILECORE_ALIAS_BYTES, kernels, packs_items,
     tilecore_gather, tilecore_prepare_deinterleave,
 )

@@ -23,7 +23,7 @@ from tilecore._core.request.arguments cimport check_out, shape_error
 from tilecore._core.request.overlaps cimport share_bytes
 from tilecore._core.resources.memory cimport max_bytes, new_array
 from tilecore._core.strided_arrays cimport StridedArray, locate_array, locate_data
-from tilecore._core.write.processor cimport kernels, packs_items, tilecore_gather
+from tilecore._core.resources.processor cimport kernels, packs_items, tilecore_gather
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.stores cimport ORDINARY
 from tilecore._core.write.tiling cimport (

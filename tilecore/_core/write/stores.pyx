@@ -2,13 +2,13 @@
 
 Panels and blocks are told the answer. They may fall back to ordinary stores, never the reverse. The bounds are the
 processor's: see tilecore_processors in kernels.c. What earlier calls have learnt about hot outputs stands in
-learn_stores.h.
+learn_stores.c.
 """
 
-from tilecore._core.write.processor cimport cached_bytes, stream_bytes
+from tilecore._core.resources.processor cimport cached_bytes, stream_bytes
 
 
-cdef extern from "kernels/learn_stores.h" nogil:  # this module holds what is learnt
+cdef extern from "runtime/learn_stores.h" nogil:
     bint tilecore_hot_streams(const char *dst, Py_ssize_t nbytes, Py_ssize_t bound, long long *begin)
     void tilecore_note_written(const char *dst, Py_ssize_t nbytes, bint streams, long long begin)
 

@@ -22,17 +22,17 @@ from tilecore._core.resources.process_state cimport in_main_thread
 from tilecore._core.resources.threads cimport default_threads, max_threads
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.panels cimport Panels, choose_panels, may_pack, new_scratch, pack_panel, write_panels
-from tilecore._core.write.processor cimport cached_bytes, kernels
+from tilecore._core.resources.processor cimport cached_bytes, kernels
 from tilecore._core.write.stores cimport ORDINARY, PAST_CACHES, Stores, choose_stores, note_written
 
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals()
 
-cdef extern from "kernels/threads.h" nogil:
+cdef extern from "runtime/threads.h" nogil:
     long long tilecore_nanoseconds(int of_thread)
 
-cdef extern from "kernels/workers.h" nogil:  # this module holds the process' workers
+cdef extern from "runtime/workers.h" nogil:
     ctypedef struct tilecore_record:
         pass
 
@@ -53,13 +53,6 @@ cdef enum:
     MIN_NOTED_BYTES = 65536     # below this, splitting off a first repeat and noting hot memory do not pay
     PREPARED_ITEMS = 256        # cost of preparing a piece, in items
     MIN_BANDED_BYTES = 2097152  # a region of this size or more may be written by bands
-
-
-cdef struct Bands:  # parts of a region, along its outermost axis
-    RegionIter iter
-    char *dst
-    const char *src
-    Stores stores
 
 
 # ---------------------------------------------------------------- the way of every result
@@ -264,7 +257,7 @@ cdef int choose_threads(const tilecore_job *job, int kind, Stores stores, Py_ssi
 
     Two threads need TILECORE_THREAD_BYTES in all; three and more need TILECORE_BYTES_A_THREAD each. The default is one
     thread if the call writes little into new memory, or if that was faster in earlier jobs of this kind and size
-    (learn_threads.h). Sets `record` to the record of such jobs, or to NULL if there was no choice.
+    (learn_threads.c). Sets `record` to the record of such jobs, or to NULL if there was no choice.
     """
     cdef Py_ssize_t iterations = job.last - job.first, left = iterations * job.each
     cdef Py_ssize_t by_size = max(left // TILECORE_BYTES_A_THREAD, 2 if left >= TILECORE_THREAD_BYTES else 1)

@@ -1,6 +1,5 @@
-/* Two sets for AVX-512 VBMI on AMD's processors (Zen 4 and later): one for those that store 64 bytes at once, one for
- * those that store two halves. They have other sets' kernels. These processors store vectors that cross cache lines
- * nearly as quickly as aligned ones, so rows above 32 bytes are stored as they are. */
+/* A set for AVX-512 VBMI on AMD's processors (Zen 4 and later), of other sets' kernels. These processors store vectors
+ * that cross cache lines nearly as quickly as aligned ones, so rows above 32 bytes are stored as they are. */
 
 static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows *self, ptrdiff_t repeats,
                                                             ptrdiff_t rows)
@@ -21,8 +20,4 @@ static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows 
 
 #define tilecore_row_kernels_avx512amd tilecore_row_kernels_avx512vbmi
 TILECORE_SET(avx512amd, avx512vbmi, avx2, avx512amd, TILECORE_HAS_AVX512VBMI | TILECORE_IS_AMD, TILECORE_BY_TILES,
-             &tilecore_set_avx2);
-
-/* If vectors of 64 bytes are stored as two halves, copies by 32 bytes are faster; if at once, slower. */
-TILECORE_SET(avx512half, avx2, avx2, avx512amd, TILECORE_HAS_AVX512VBMI | TILECORE_HAS_HALF_STORES, TILECORE_BY_TILES,
              &tilecore_set_avx2);

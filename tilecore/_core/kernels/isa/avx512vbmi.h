@@ -48,17 +48,15 @@ static const tilecore_row_kernel *tilecore_choose_avx512vbmi(const tilecore_rows
                                                              ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row;
-    const int few = row > 24 && row <= 32 && repeats <= 3 && rows * self->span > 32768;
-    if (repeats > 1 && self->in_first_cache && self->span >= 2 * TILECORE_DOUBLING_SPAN)
-        return &TILECORE_KERNEL(doubling);
+    const int few = row > 24 && row <= 32 && repeats <= 3 && rows * self->span > TILECORE_FIRST_CACHE_BYTES;
     if (repeats > 1 && (few || (row > 128 && !self->in_first_cache)))
         return tilecore_choose_avx2(self, repeats, rows);
     return tilecore_choose_permutation(self, repeats, rows, 2);
 }
 
 static const tilecore_row_kernel *const tilecore_row_kernels_avx512vbmi[] = {
-    &TILECORE_KERNEL(copies), &TILECORE_KERNEL(doubling), &TILECORE_KERNEL(register_rows),
-    &TILECORE_KERNEL(permute), &TILECORE_KERNEL(rotate), &TILECORE_KERNEL(spread), NULL};
+    &TILECORE_KERNEL(copies), &TILECORE_KERNEL(register_rows), &TILECORE_KERNEL(permute),
+    &TILECORE_KERNEL(rotate), &TILECORE_KERNEL(spread), NULL};
 
 TILECORE_SET(avx512vbmi, avx512vbmi, avx2, avx512vbmi, TILECORE_HAS_AVX512VBMI, TILECORE_BY_COLUMNS,
              &tilecore_set_avx2);

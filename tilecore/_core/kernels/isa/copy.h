@@ -136,6 +136,10 @@ TILECORE_TARGETED static void TILECORE_NAME(copies)(const tilecore_rows *self, c
     }
 }
 
+static const tilecore_row_kernel TILECORE_KERNEL(copies) = {
+    "copies" TILECORE_SUFFIX, TILECORE_NAME(copies), NULL, NULL};
+
+#if TILECORE_WIDTH < 64 /* by 64 bytes other kernels are faster */
 /* Writes the row once, and after it what is written so far, again and again. */
 TILECORE_TARGETED static void TILECORE_NAME(doubling)(const tilecore_rows *self, char *dst, const char *src,
                                                       ptrdiff_t rows, ptrdiff_t repeats)
@@ -146,7 +150,6 @@ TILECORE_TARGETED static void TILECORE_NAME(doubling)(const tilecore_rows *self,
     }
 }
 
-static const tilecore_row_kernel TILECORE_KERNEL(copies) = {
-    "copies" TILECORE_SUFFIX, TILECORE_NAME(copies), NULL, NULL};
 static const tilecore_row_kernel TILECORE_KERNEL(doubling) = {
     "doubling" TILECORE_SUFFIX, TILECORE_NAME(doubling), NULL, NULL};
+#endif

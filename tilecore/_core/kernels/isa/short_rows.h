@@ -9,7 +9,6 @@ enum {
     TILECORE_EXPAND_SPAN = 64,      /* the longest span of rows that are expanded */
     TILECORE_EXPAND_ROWS = 48,      /* masks pay for so many rows, and for four rows a byte of a span */
     TILECORE_EXPAND_MORE = 4096,    /* masks of each vector after the second pay for so many bytes of output */
-    TILECORE_EXPAND_CACHED = 32768, /* bytes of output that the first-level cache holds */
     TILECORE_PATTERN_ROW = 32
 };
 

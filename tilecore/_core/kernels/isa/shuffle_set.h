@@ -13,7 +13,7 @@
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row, span = self->span;
-    const int few = rows * repeats <= TILECORE_FEW, cached = rows * span <= TILECORE_EXPAND_CACHED;
+    const int few = rows * repeats <= TILECORE_FEW, cached = rows * span <= TILECORE_FIRST_CACHE_BYTES;
     if (row <= 16 && (few || tilecore_copies_pay(self, repeats))) return &TILECORE_KERNEL(copies);
     if (few) return row > TILECORE_REGISTERS_ROW ? &TILECORE_KERNEL(copies) : &TILECORE_KERNEL(register_rows);
     /* `copies` of words are loops that the compiler vectorises. Spans of whole vectors leave no scalar tail, and short

@@ -239,8 +239,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
     TILECORE_ASSERT(item > 0 && item <= 16 && 16 % item == 0 && rows > 0 && columns > 0);
     TILECORE_ASSERT(columns == 1 || dst_pitch >= rows * item || -dst_pitch >= rows * item);
     if (!stream && !staged && rows >= tall && columns >= n &&
-        (rows * columns * item <= 16384 /* with the output, it fits the first-level cache */ ||
-         (rows <= TILECORE_CELL_ROWS && !by_columns))) {
+        (2 * rows * columns * item <= TILECORE_FIRST_CACHE_BYTES || (rows <= TILECORE_CELL_ROWS && !by_columns))) {
         TILECORE_NAME(transpose_tiles)(dst, dst_pitch, src, src_pitch, rows, columns, item);
         return;
     }

@@ -1,30 +1,8 @@
-/* Workers: threads that help to write large results, for write/tiling.pyx. They belong to the process, and run only C.
- *
- *     static void task(void *argument, ptrdiff_t first, ptrdiff_t last) { ... write iterations first to last - 1 ... }
- *
- *     tilecore_register_workers();  // once, before all else: the handlers of fork(). Returns an error, or 0
- *     tilecore_job job = {task, argument, first, last, bytes_of_each};
- *     tilecore_parallel(&job, 8, record, until);  // moves job.first and job.last to what is left
- *
- * Any thread may call tilecore_parallel, with or without the GIL, also several at once. When it returns, each iteration
- * outside [job.first, job.last) was written once, here or in a worker, and no worker is in the job. If there is no
- * worker, for whatever reason, the caller writes alone. `task` must not fail, call Python, or fork. No lock is held
- * while it runs, but a fork() in another thread waits for the workers in it.
- *
- * The state is static, once in a process, because handlers of fork() take no argument. So exactly one extension module
- * includes this. C11 / C++17, and on Linux _GNU_SOURCE, as in threads.h. */
-#ifndef TILECORE_WORKERS_H
-#define TILECORE_WORKERS_H
+#include "workers.h"
+#include "threads.h"
 
-#include "learn_threads.h"
-
+#include <limits.h>
 #include <string.h>
-
-/* A chunk is a sixteenth of a thread's part, within these bounds: smaller chunks take longer to start, and larger ones
- * keep the caller waiting longer for the last. Those at the end are an eighth, at least TILECORE_LAST_CHUNK_BYTES. */
-#define TILECORE_CHUNK_BYTES ((ptrdiff_t)128 << 10)
-#define TILECORE_MAX_CHUNK_BYTES ((ptrdiff_t)2 << 20)
-#define TILECORE_LAST_CHUNK_BYTES ((ptrdiff_t)32 << 10)
 
 /* A caller polls so often for the end of the last chunk before it sleeps. */
 #define TILECORE_SPINS 400
@@ -51,23 +29,12 @@ TILECORE_INLINE void tilecore_pause(void)
  *
  * There is one job at a time. A second caller writes alone, and waits at most while workers are created. A job must not
  * stay open during a check for signals: a handler may tile or fork, and in a greenlet it may even move the caller's
- * stack, on which the job lies. So the caller looks at the clock between its chunks, and ends the job at `until`. */
-typedef void (*tilecore_task)(void *argument, ptrdiff_t first, ptrdiff_t last);
-
-/* The caller takes chunks from the first on, the workers from the last on: in successive calls into the same output
+ * stack, on which the job lies. So the caller looks at the clock between its chunks, and ends the job at `until`.
+ *
+ * The caller takes chunks from the first on, the workers from the last on: in successive calls into the same output
  * each processor finds most of its part in its own cache. Where they meet, at the end of the job, the chunks are small:
  *
  *     caller -> | large | large | s | s | s | s | s | s | large | large | large | large | <- workers */
-typedef struct tilecore_job {
-    tilecore_task task;
-    void *argument;
-    ptrdiff_t first, last;               /* its iterations */
-    ptrdiff_t each;                      /* bytes of output of an iteration, at least 1; tilecore_cut sets the rest */
-    ptrdiff_t large_chunk, small_chunk;  /* in iterations; `small` is a macro on Windows */
-    ptrdiff_t leading, trailing, chunks; /* numbers of large chunks at the start and at the end, and of all chunks */
-    ptrdiff_t taken, taken_by_workers;   /* numbers of chunks: counters */
-} tilecore_job;
-
 static ptrdiff_t tilecore_count_iterations(ptrdiff_t bytes, ptrdiff_t each) { return bytes > each ? bytes / each : 1; }
 
 /* Cuts a job into chunks for `threads` threads. */
@@ -123,7 +90,7 @@ static void tilecore_help(tilecore_job *job, const ptrdiff_t *stop)
 /* ---------------------------------------------------------------- the workers */
 
 /* If all processors are busy, a worker wakes late, or loses its processor in the middle of a chunk: see
- * learn_threads.h. A policy by which it never preempts another thread (SCHED_BATCH) was no better. At exit nobody ends
+ * learn_threads.c. A policy by which it never preempts another thread (SCHED_BATCH) was no better. At exit nobody ends
  * or joins workers: they end with the process, by exit() or a return from main(). */
 static tilecore_lock tilecore_workers_lock = TILECORE_LOCK_INIT;
 static tilecore_condition tilecore_work = TILECORE_CONDITION_INIT;   /* workers wait for it */
@@ -247,20 +214,21 @@ static int tilecore_with_workers(tilecore_job *job, int threads, tilecore_record
     return 1;
 }
 
-/* Runs a job in at most `threads` <= TILECORE_MAX_THREADS threads. Returns after the first chunk that ends past the
- * time `until`, in nanoseconds. Moves `first` and `last` to what is left. `record`: what such calls learn, or NULL. */
-TILECORE_UNUSED static void tilecore_parallel(tilecore_job *job, int threads, tilecore_record *record, long long until)
+void tilecore_parallel(tilecore_job *job, int threads, tilecore_record *record, long long until)
 {
     const ptrdiff_t begin = job->first;
     ptrdiff_t step = tilecore_count_iterations(TILECORE_MAX_CHUNK_BYTES, job->each);
-    long long begun;
+    long long begun, now;
     if (threads > 1 && tilecore_with_workers(job, threads, record, until)) return;
-    begun = record ? tilecore_nanoseconds(0) : 0;
-    do { /* each chunk takes about as long as all before it, so the last one too ends in time */
+    begun = record || until < LLONG_MAX ? tilecore_nanoseconds(0) : 0;
+    for (;;) {
         const ptrdiff_t next = job->last - job->first > step ? job->first + step : job->last;
         job->task(job->argument, job->first, next);
-        job->first = next, step *= 2;
-    } while (job->first < job->last && tilecore_nanoseconds(0) < until);
+        job->first = next;
+        if (next == job->last || (now = tilecore_nanoseconds(0)) >= until) break;
+        /* Twice the last chunk takes about as long as all before it: at most half of the time left. */
+        if (until - now > 2 * (now - begun)) step *= 2;
+    }
     if (record && threads == 1)
         tilecore_note_serial(record, tilecore_pace(tilecore_nanoseconds(0) - begun, (job->first - begin) * job->each));
 }
@@ -303,12 +271,10 @@ static void tilecore_after_fork_in_child(void)
     tilecore_workers.inside = tilecore_workers.recalled = 0;
 }
 
-TILECORE_UNUSED static int tilecore_register_workers(void)
+int tilecore_register_workers(void)
 {
     return tilecore_at_fork(tilecore_before_fork, tilecore_after_fork_in_parent, tilecore_after_fork_in_child);
 }
 #else
-#define tilecore_register_workers() 0
+int tilecore_register_workers(void) { return 0; }
 #endif
-
-#endif /* TILECORE_WORKERS_H */

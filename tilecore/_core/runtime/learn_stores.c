@@ -1,8 +1,4 @@
-/* Learns from earlier calls which stores are faster into hot outputs, ordinary ones or those past the caches, for loops
- * that only tile and drop each result, as %timeit and pytest-benchmark do. write/stores.pyx includes this. As in
- * learn_threads.h, the state is static and has no lock.
- *
- * An output is hot if the last call wrote it at most 0.2 ms ago: a core moves 4 to 8 MB in this time, so the caches
+/* An output is hot if the last call wrote it at most 0.2 ms ago: a core moves 4 to 8 MB in this time, so the caches
  * still hold most of it. In such a loop a result gets the pages of the one before. Which stores are faster depends on
  * the process' share of the caches, and no instruction reports that. So calls try both kinds of stores:
  *
@@ -12,9 +8,7 @@
  * slow the calls that follow. So into a hot output of another size or place, stores bypass the caches only from twice
  * the bound on. From four times the bound on no call tries: that would lengthen the loop by a twentieth. Loops that
  * keep the last result (`y = tile(...)`) have no hot output: there trials would cost more than they gain. */
-#ifndef TILECORE_LEARN_STORES_H
-#define TILECORE_LEARN_STORES_H
-
+#include "learn_stores.h"
 #include "threads.h"
 
 #define TILECORE_HOT_NANOSECONDS 200000
@@ -29,8 +23,7 @@ static struct {
 /* Counters, by size: the least nanoseconds a MiB by ordinary stores, and past the caches; calls into hot outputs. */
 static ptrdiff_t tilecore_hot[TILECORE_SIZES][3];
 
-/* Whether stores to `dst` bypass the caches: from `bound` bytes on, unless it is hot. Sets *begin to time the call. */
-TILECORE_UNUSED static int tilecore_hot_streams(const char *dst, ptrdiff_t bytes, ptrdiff_t bound, long long *begin)
+int tilecore_hot_streams(const char *dst, ptrdiff_t bytes, ptrdiff_t bound, long long *begin)
 {
     const long long now = tilecore_nanoseconds(0);
     const size_t passed = (size_t)now - (size_t)tilecore_atomic_load(&tilecore_last_written.time);
@@ -49,8 +42,7 @@ TILECORE_UNUSED static int tilecore_hot_streams(const char *dst, ptrdiff_t bytes
     return streams;
 }
 
-/* Notes a call that wrote `bytes`, 1 KiB or more. `begin`: 0, or what tilecore_hot_streams set. */
-TILECORE_UNUSED static void tilecore_note_written(const char *dst, ptrdiff_t bytes, int streams, long long begin)
+void tilecore_note_written(const char *dst, ptrdiff_t bytes, int streams, long long begin)
 {
     const long long now = tilecore_nanoseconds(0);
     ptrdiff_t *const least = &tilecore_hot[tilecore_size_class(bytes)][streams];
@@ -60,5 +52,3 @@ TILECORE_UNUSED static void tilecore_note_written(const char *dst, ptrdiff_t byt
     tilecore_atomic_store(&tilecore_last_written.bytes, bytes);
     tilecore_atomic_store(&tilecore_last_written.time, (ptrdiff_t)now);
 }
-
-#endif /* TILECORE_LEARN_STORES_H */

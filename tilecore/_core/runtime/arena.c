@@ -1,27 +1,36 @@
-/* Recycled memory of results, for resources/memory.pyx: later results, of any size, get what is freed, with its pages.
- *
- *     tilecore_arena_start(huge);        // once, before all else: the handlers of fork(). Returns an error, or 0
- *     tilecore_arena_set_limit(bytes);   // of idle memory, at any time; before the first call it is 0
- *     char *data = tilecore_arena_alloc(bytes, &prefaulted);    // bytes >= 1. NULL: the caller allocates as usual
- *     if (!tilecore_arena_free(data)) free(data);               // 0: it is not from here, and nothing was done
- *
- * Any thread may call these, also at exit and without the GIL. One lock guards all but the population of pages, also
- * other system calls; fork() waits for it. As with malloc, nobody may use what is freed. Pages that their owner changed
- * by mprotect or madvise stay changed. The state is static, once in a process, so exactly one module includes this. C11
- * / C++17, and on Linux _GNU_SOURCE, as in threads.h. On other systems nothing is recycled. */
-#ifndef TILECORE_ARENA_H
-#define TILECORE_ARENA_H
-
+/* Arenas, their watcher, and what they do at a fork(). The state is static, so one module is linked with this. */
+#include "arena.h"
 #include "bitmap.h"
 #include "pages.h"
 #include "threads.h"
 
 static ptrdiff_t tilecore_arena_max_idle; /* in bytes; other threads read the old limit or the new one */
-TILECORE_UNUSED static ptrdiff_t tilecore_arena_limit(void) { return tilecore_atomic_load(&tilecore_arena_max_idle); }
+ptrdiff_t tilecore_arena_limit(void) { return tilecore_atomic_load(&tilecore_arena_max_idle); }
 
 #if defined(__linux__)
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#else
+#define malloc_trim(pad) ((void)0)
+#endif
+
+/* Idle pages are poisoned for AddressSanitizer. Clang before version 21 has no __SANITIZE_ADDRESS__. */
+#if defined(__has_feature)
+#define TILECORE_SANITIZED __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define TILECORE_SANITIZED 1
+#endif
+#if defined(TILECORE_SANITIZED) && TILECORE_SANITIZED
+#include <sanitizer/asan_interface.h>
+#define tilecore_poison(at, bytes) __asan_poison_memory_region(at, (size_t)(bytes))
+#define tilecore_unpoison(at, bytes) __asan_unpoison_memory_region(at, (size_t)(bytes))
+#else
+#define tilecore_poison(at, bytes) ((void)(at), (void)(bytes))
+#define tilecore_unpoison(at, bytes) ((void)(at), (void)(bytes))
+#endif
 
 /* ---------------------------------------------------------------- arenas, under the lock; counted in granules */
 
@@ -49,12 +58,13 @@ typedef struct tilecore_arena {
 static tilecore_lock tilecore_arena_lock = TILECORE_LOCK_INIT;
 static tilecore_condition tilecore_arena_change; /* `watched` changed; its clock is that of `freed` */
 static tilecore_thread tilecore_arena_watcher;
+static ptrdiff_t tilecore_heap_raised; /* whether glibc's heap was made to keep pages */
 static struct {
     tilecore_arena all[64]; /* twenty would cover all addresses */
     int n;
     ptrdiff_t granule;     /* its bytes */
     ptrdiff_t alive, idle; /* granules of results; free ones with pages */
-    ptrdiff_t peak[2];     /* of `alive`, in the present and in the last period */
+    ptrdiff_t peak[2];     /* of `alive`, in this half of TILECORE_PEAK_MILLISECONDS and in the one before */
     long long freed;       /* when a result was last freed, in milliseconds */
     int watched;           /* whether there is a watcher; -1 if it must end, because of a fork() */
     int huge;              /* whether to advise huge pages */
@@ -158,17 +168,20 @@ static void tilecore_arena_remove(void)
     }
 }
 
-/* The watcher, a thread, releases all idle pages if no result was freed for TILECORE_IDLE_MILLISECONDS. It lives only
- * while more than TILECORE_SPARE_BYTES are idle. Nobody joins it: it may end long before the next watcher begins. */
+/* The watcher, a thread, releases idle pages, and the heap's, if no result was freed for TILECORE_IDLE_MILLISECONDS.
+ * It lives only while pages are idle. Nobody joins it: it may end long before the next watcher begins. */
 static void tilecore_arena_watch(void)
 {
     pthread_detach(pthread_self());
     tilecore_acquire(&tilecore_arena_lock);
-    while (tilecore_arenas.watched > 0 && tilecore_arena_bytes(tilecore_arenas.idle) > TILECORE_SPARE_BYTES) {
+    while (tilecore_arenas.watched > 0 && tilecore_arenas.idle) {
         const long long end = tilecore_arenas.freed + TILECORE_IDLE_MILLISECONDS;
         const struct timespec until = {(time_t)(end / 1000), (long)(end % 1000 * 1000000)};
-        if (tilecore_nanoseconds(0) / 1000000 >= end) tilecore_arena_shrink(0);
-        else pthread_cond_timedwait(&tilecore_arena_change, &tilecore_arena_lock, &until);
+        if (tilecore_nanoseconds(0) / 1000000 >= end) {
+            tilecore_release(&tilecore_arena_lock); /* a fork waits here, but no call */
+            tilecore_arena_trim(0);
+            tilecore_acquire(&tilecore_arena_lock);
+        } else pthread_cond_timedwait(&tilecore_arena_change, &tilecore_arena_lock, &until);
     }
     tilecore_arenas.watched = 0;
     tilecore_wake_all(&tilecore_arena_change);
@@ -176,7 +189,7 @@ static void tilecore_arena_watch(void)
 }
 
 /* Frees the granules of a result. Idle pages are kept up to the limit, and up to TILECORE_SPARE_BYTES more than the
- * peak use of TILECORE_PEAK_MILLISECONDS. Between two such calls `alive` only grows, so now it is at a peak. */
+ * peak use of TILECORE_PEAK_MILLISECONDS. `alive` falls here alone, so it is at a peak now. */
 static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
     char *at = tilecore_arena_at(a, from);
@@ -189,7 +202,7 @@ static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t t
     keep = tilecore_arena_bytes(peak[0] > peak[1] ? peak[0] : peak[1]) + TILECORE_SPARE_BYTES;
     if (keep > tilecore_arena_limit()) keep = tilecore_arena_limit();
     tilecore_arenas.freed = now;
-    if (bytes < keep) tilecore_arena_shrink(keep - bytes); /* other pages first: the caches still hold this result's */
+    if (bytes < keep) tilecore_arena_shrink(keep - bytes); /* makes room: the caches hold this result */
     tilecore_bitmap_set(&a->used, from, to, 0);
     tilecore_bits_set(a->begun, from, from + 1, 0);
     tilecore_arenas.alive -= to - from;
@@ -198,7 +211,7 @@ static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t t
     if (tilecore_bits_set(a->paged, from, to, 1) < to - from) tilecore_arena_drop(a, from, to); /* pages of a parent */
     if (bytes >= TILECORE_QUERY_BYTES && tilecore_addresses_limited()) tilecore_arena_remove();
     else if (tilecore_arena_bytes(tilecore_arenas.idle) > keep) tilecore_arena_shrink(keep);
-    if (!tilecore_arenas.watched && tilecore_arena_bytes(tilecore_arenas.idle) > TILECORE_SPARE_BYTES) {
+    if (!tilecore_arenas.watched && tilecore_arenas.idle) {
         tilecore_await_end(&tilecore_arena_watcher); /* of the watcher before */
         tilecore_arenas.watched = tilecore_thread_new(&tilecore_arena_watcher, tilecore_arena_watch);
     }
@@ -206,10 +219,7 @@ static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t t
 
 /* ---------------------------------------------------------------- the functions that memory.pyx calls */
 
-/* Allocates `bytes`, on a boundary of granules. Returns NULL if there are none, or under an address limit: it queries
- * this if pages are missing, and from TILECORE_QUERY_BYTES on. Sets `prefaulted` to whether half of the pages were
- * mapped. */
-TILECORE_UNUSED static char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefaulted)
+char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefaulted)
 {
     const ptrdiff_t page = tilecore_page_bytes();
     tilecore_arena *a = NULL;
@@ -239,8 +249,7 @@ TILECORE_UNUSED static char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefault
     return data;
 }
 
-/* Frees what tilecore_arena_alloc returned. Returns 0 for any other address. */
-TILECORE_UNUSED static int tilecore_arena_free(char *data)
+int tilecore_arena_free(char *data)
 {
     ptrdiff_t from, end;
     tilecore_arena *a;
@@ -250,8 +259,7 @@ TILECORE_UNUSED static int tilecore_arena_free(char *data)
     return a != NULL;
 }
 
-/* Returns how many bytes were allocated at `data`, or 0 if it is not from an arena. */
-TILECORE_UNUSED static ptrdiff_t tilecore_arena_capacity(char *data)
+ptrdiff_t tilecore_arena_capacity(char *data)
 {
     ptrdiff_t from, end, bytes;
     tilecore_acquire(&tilecore_arena_lock);
@@ -260,16 +268,28 @@ TILECORE_UNUSED static ptrdiff_t tilecore_arena_capacity(char *data)
     return bytes;
 }
 
-/* Releases idle pages beyond `limit` bytes. */
-TILECORE_UNUSED static void tilecore_arena_trim(ptrdiff_t limit)
+void tilecore_arena_trim(ptrdiff_t limit)
 {
     tilecore_acquire(&tilecore_arena_lock);
     if (!limit && tilecore_addresses_limited()) tilecore_arena_remove();
     else tilecore_arena_shrink(limit);
     tilecore_release(&tilecore_arena_lock);
+    if (!limit && tilecore_atomic_load(&tilecore_heap_raised)) malloc_trim(0); /* it may hold up malloc and fork() */
 }
 
-TILECORE_UNUSED static ptrdiff_t tilecore_arena_idle(void)
+/* glibc maps blocks above a threshold, and releases the end of its heap above twice that: a program's other arrays get
+ * new pages in each step. The threshold follows the largest mapped block that was freed. So one is freed here, once and
+ * untouched: of a 16th of the limit, or 24 MiB; by 32, the heaps of threads, of 64, would never be trimmed. */
+void tilecore_arena_raise_heap(int stays)
+{
+    const ptrdiff_t most = ((ptrdiff_t)24 << 20) - 65536, share = tilecore_arena_limit() / 16;
+    void *volatile block; /* or compilers remove it */
+    if (stays || tilecore_atomic_load(&tilecore_heap_raised) || tilecore_atomic_add(&tilecore_heap_raised, 1)) return;
+    block = malloc((size_t)(share < most ? share : most));
+    free(block);
+}
+
+ptrdiff_t tilecore_arena_idle(void)
 {
     ptrdiff_t bytes;
     tilecore_acquire(&tilecore_arena_lock);
@@ -317,7 +337,7 @@ static void tilecore_arena_in_child(void)
     tilecore_release(&tilecore_arena_lock);
 }
 
-TILECORE_UNUSED static int tilecore_arena_start(int huge)
+int tilecore_arena_start(int huge)
 {
     tilecore_arenas.huge = huge;
     tilecore_arena_new_change();
@@ -326,19 +346,18 @@ TILECORE_UNUSED static int tilecore_arena_start(int huge)
 
 #else /* ---------------------------------------------------------------- other systems */
 
-#define tilecore_arena_alloc(bytes, prefaulted) ((void)(bytes), *(prefaulted) = 0, (char *)NULL)
-#define tilecore_arena_free(data) ((void)(data), 0)
-#define tilecore_arena_capacity(data) ((void)(data), (ptrdiff_t)0)
-#define tilecore_arena_trim(limit) ((void)(limit))
-#define tilecore_arena_idle() 0
-#define tilecore_arena_start(huge) ((void)(huge), 0)
+char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefaulted) { return (void)bytes, *prefaulted = 0, (char *)NULL; }
+int tilecore_arena_free(char *data) { return (void)data, 0; }
+ptrdiff_t tilecore_arena_capacity(char *data) { return (void)data, 0; }
+void tilecore_arena_trim(ptrdiff_t limit) { (void)limit; }
+void tilecore_arena_raise_heap(int stays) { (void)stays; }
+ptrdiff_t tilecore_arena_idle(void) { return 0; }
+int tilecore_arena_start(int huge) { return (void)huge, 0; }
 
 #endif
 
-TILECORE_UNUSED static void tilecore_arena_set_limit(ptrdiff_t limit)
+void tilecore_arena_set_limit(ptrdiff_t limit)
 {
     tilecore_atomic_store(&tilecore_arena_max_idle, limit);
     tilecore_arena_trim(limit);
 }
-
-#endif /* TILECORE_ARENA_H */

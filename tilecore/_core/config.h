@@ -3,17 +3,36 @@
 #ifndef TILECORE_CONFIG_H
 #define TILECORE_CONFIG_H
 
+#if !defined(_GNU_SOURCE) /* runtime/ needs it on Linux; Python.h defines it too */
+#define _GNU_SOURCE 1
+#endif
 #include <stddef.h>
 #include <stdint.h>
 
-/* A block is so many bytes of output, made at once and, if they repeat, copied while still in the cache: half of the
- * smallest first-level cache, so that copies do not evict it. */
-#define TILECORE_BLOCK_BYTES 16384
+/* The smallest first-level cache for data; and what is assumed of the last-level cache if its size is not known. */
+#define TILECORE_FIRST_CACHE_BYTES 32768
+#define TILECORE_LAST_CACHE_BYTES ((ptrdiff_t)32 << 20)
+/* One program can count on so much of a last cache. If it is above TILECORE_SHARED_CACHE_BYTES, many cores share it. */
+#define TILECORE_OWN_CACHE_BYTES (40 << 20)
+#define TILECORE_SHARED_CACHE_BYTES (240 << 20)
+#define TILECORE_CACHE_QUARTERS(l3, n) (((l3) < TILECORE_OWN_CACHE_BYTES ? (l3) : TILECORE_OWN_CACHE_BYTES) / 4 * (n))
+
+/* Outputs from this size on are written by stores past the caches, which do not read a line before they overwrite it.
+ * Found by the time of a tiling and of what uses its result, in a program that makes other arrays.
+ *
+ *     last cache       bound
+ *     up to 240 MiB    2, 3 or 4 quarters of it (tilecore_processor), and at most so many of 40 MiB
+ *     larger           a twelfth of it */
+#define TILECORE_STREAM_BYTES(l3, n) ((l3) > TILECORE_SHARED_CACHE_BYTES ? (l3) / 12 : TILECORE_CACHE_QUARTERS(l3, n))
+
+/* A block is so many bytes of output, made at once and, if they repeat, copied while still in the first-level cache:
+ * half of that, so that copies do not evict it. */
+#define TILECORE_BLOCK_BYTES (TILECORE_FIRST_CACHE_BYTES / 2)
 
 /* From this much output on the GIL is released: releasing and acquiring it costs about 0.1 us. */
 #define TILECORE_NOGIL_BYTES 65536
 
-/* From this much output on several threads may write it: learn_threads.h finds out whether that is faster. For new
+/* From this much output on several threads may write it: learn_threads.c finds out whether that is faster. For new
  * pages, without `threads=`, the bound is higher, because the first touch of a huge page takes as long as writing it.
  * `SIZES` in tests/test_docs.py lists the texts that state these bounds. */
 #define TILECORE_THREAD_BYTES ((ptrdiff_t)1 << 20)
@@ -24,27 +43,27 @@
 /* The maximum number of threads that write one result. Larger numbers mean the same. */
 #define TILECORE_MAX_THREADS 256
 
-/* What threads do. Each kind has its own records in learn_threads.h. */
+/* What threads do. Each kind has its own records in learn_threads.c. */
 enum tilecore_task_kinds { TILECORE_BLOCKS,
                            TILECORE_PANELS,
                            TILECORE_ARRAYS,
                            TILECORE_TASK_KINDS };
 
 /* A call in the main thread that writes at least TILECORE_CHECK_BYTES checks for signals first after 5 ms, and then
- * this often. It reads the clock after each chunk (workers.h), and after TILECORE_CHECK_BYTES of smaller parts: to
+ * this often. It reads the clock after each chunk (workers.c), and after TILECORE_CHECK_BYTES of smaller parts: to
  * write these takes less than 0.1 s, even if they lie 4 KiB apart in the source. */
 #define TILECORE_CHECK_NANOSECONDS 50000000
 #define TILECORE_FIRST_CHECK_NANOSECONDS 5000000
 #define TILECORE_CHECK_BYTES ((ptrdiff_t)4 << 20)
 
 /* Results below this size are small: write/results.pyx creates and writes them at once, without a choice of panels and
- * threads. All others lie in recycled memory (arena.h): from this size on glibc maps pages, and it trims its heap
- * whenever a program frees arrays of several sizes. */
+ * threads. Others lie in recycled memory (arena.c), if they are at most the recycle limit: from this size on glibc maps
+ * pages, and it trims its heap whenever a program frees arrays of several sizes. */
 #ifndef TILECORE_SMALL_BYTES
 #define TILECORE_SMALL_BYTES ((ptrdiff_t)128 << 10)
 #endif
 
-/* For arena.h: the bytes of a granule; the fewest of an arena; granules that are advised together on huge pages. */
+/* For arena.c: the bytes of a granule; the fewest of an arena; granules that are advised together on huge pages. */
 #define TILECORE_GRANULE_BYTES ((ptrdiff_t)32 << 10)
 #define TILECORE_ARENA_BYTES ((ptrdiff_t)(sizeof(void *) > 4 ? 1024 : 64) << 20)
 #define TILECORE_ADVISED 256
@@ -55,20 +74,13 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 /* From this size on each call queries the address limits. That takes 0.3 us, in a call that takes over 100. */
 #define TILECORE_QUERY_BYTES ((ptrdiff_t)4 << 20)
 
-/* If no result is freed for this time, idle memory above TILECORE_SPARE_BYTES is released. A gigabyte that is allocated
- * anew each minute costs at most 1 % of the time. `TIMES` in tests/test_docs.py has the texts that state both times. */
+/* If no result is freed for this time, all idle memory is released. A gigabyte that is allocated anew each minute costs
+ * at most 1 % of the time. `TIMES` in tests/test_docs.py has the texts that state both times. */
 #ifndef TILECORE_IDLE_MILLISECONDS
 #define TILECORE_IDLE_MILLISECONDS 60000
 #endif
 /* While results are freed, the peak use of this time limits idle memory. */
 #define TILECORE_PEAK_MILLISECONDS 60000
-
-/* Outputs from this size on are written by stores past the caches, which do not read a line before they overwrite it: a
- * twelfth of a last cache of more than 240 MiB, which many cores share; else `n` halves of it (tilecore_processor), of
- * 40 MiB at most. Found by the time of a tiling and of what uses its result, in a program that makes other arrays. */
-#define TILECORE_STREAM_BYTES(l3, n) ((l3) > 240 << 20 ? (l3) / 12 : ((l3) < 40 << 20 ? (l3) : 40 << 20) / 2 * (n))
-/* The last-level cache that is assumed if its size is not known. */
-#define TILECORE_LAST_CACHE_BYTES ((ptrdiff_t)32 << 20)
 
 /* Blocks from this size on are copied by REP MOVSB, if it is quick (TILECORE_HAS_QUICK_MOVE), because it does not read
  * lines before it overwrites them. For smaller blocks `copy` is faster. */
@@ -79,12 +91,10 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #define TILECORE_INLINE static __forceinline
 #define TILECORE_NOINLINE __declspec(noinline)
 #define TILECORE_UNROLL
-#define TILECORE_UNUSED
 #define TILECORE_ALIGNED __declspec(align(32))
 #else /* GCC, Clang, and compatible compilers */
 #define TILECORE_INLINE static inline __attribute__((always_inline, unused))
 #define TILECORE_NOINLINE __attribute__((noinline))
-#define TILECORE_UNUSED __attribute__((unused))
 #define TILECORE_ALIGNED __attribute__((aligned(32)))
 #if defined(__clang__)
 #define TILECORE_COMPILER "clang " __clang_version__

@@ -1,12 +1,4 @@
-/* Learns from earlier calls of the same kind and size whether workers make calls faster, for calls that leave the
- * number of threads to tilecore. workers.h includes this. The state is static, so exactly one module has it. It has no
- * lock: callers in several threads may change a record at once, and a lost change costs only speed.
- *
- *     tilecore_record *record = tilecore_find_record(...);
- *     if (tilecore_next_is_serial(record)) { ... tilecore_note_serial(record, pace); }
- *     else { ... tilecore_note_parallel(record, pace, beside, threads); }
- *
- * A second thread doubles the speed on one machine, and gains nothing on the next. Beside busy processes calls take
+/* A second thread doubles the speed on one machine, and gains nothing on the next. Beside busy processes calls take
  * several times as long with it. Each call with workers knows two paces, in nanoseconds a MiB: its own (pace), and that
  * of its caller's part (beside), in processor time, which other processes do not lengthen. `beside * factor` estimates
  * the pace of a serial call: occasional serial calls measure `factor`, which corrects for the bandwidth that threads
@@ -15,15 +7,13 @@
  *     factor = serial pace / beside          loss = pace / (beside * factor)
  *
  * Single calls vary: after a change of the calling thread one may take 1.3 times as long. So losses are smoothed. The
- * first call with workers after a serial one wakes them, so it is judged only if it lost more than that costs. After a
- * loss the next 4 calls are serial (TILECORE_MIN_BACKOFF), after each further loss twice as many and 4 more.
+ * first call with workers after a serial one wakes them: it is ignored unless waking explains less than it lost. After
+ * a loss the next 4 calls are serial (TILECORE_MIN_BACKOFF), after each further loss twice as many and 4 more.
  *
  *     calls      w w w s w w w w s w w w w w w w w s w w w ... w w L s s s s w w L s s s s s s s s s s s s w ...
  *                      pauses of 2, 4, 8, .., 64: the factor         loss: 4       again: 12 */
-#ifndef TILECORE_LEARN_THREADS_H
-#define TILECORE_LEARN_THREADS_H
-
-#include "threads.h"
+#include "learn_threads.h"
+#include "atomic.h"
 
 #define TILECORE_MIN_BACKOFF 4
 #define TILECORE_MAX_BACKOFF 128
@@ -36,7 +26,7 @@
 #define TILECORE_TRIAL_LOSS (TILECORE_ONE * 3 / 4) /* smoothing starts anew here: a trial takes two or three calls */
 
 /* Counters, at first 0. */
-typedef struct tilecore_record {
+struct tilecore_record {
     ptrdiff_t beside; /* the pace of the caller's part in the last call with workers */
     ptrdiff_t factor; /* the pace of serial calls over `beside`, smoothed */
     ptrdiff_t loss;   /* the pace with workers over that of serial calls, smoothed */
@@ -44,18 +34,16 @@ typedef struct tilecore_record {
     ptrdiff_t parallel;       /* calls with workers since the last serial one */
     ptrdiff_t pause;          /* the last one: calls with workers between two serial ones */
     ptrdiff_t backoff;        /* how many calls the last loss made serial; each gain makes it smaller */
-} tilecore_record;
+};
 
 static tilecore_record tilecore_records[TILECORE_TASK_KINDS][2][2][TILECORE_SIZES];
 
-/* Finds the record of a kind of task, into new pages or not, by stores past the caches or not, of a size. */
-TILECORE_UNUSED static tilecore_record *tilecore_find_record(int kind, int new_pages, int past_caches, ptrdiff_t bytes)
+tilecore_record *tilecore_find_record(int kind, int new_pages, int past_caches, ptrdiff_t bytes)
 {
     return &tilecore_records[kind][new_pages][past_caches][tilecore_size_class(bytes)];
 }
 
-/* Counts a job, and returns whether it is to be serial. */
-TILECORE_UNUSED static int tilecore_next_is_serial(tilecore_record *record)
+int tilecore_next_is_serial(tilecore_record *record)
 {
     const ptrdiff_t next = tilecore_atomic_load(&record->next);
     ptrdiff_t pause = tilecore_atomic_load(&record->pause), after = next > 0 ? next - 1 : next + 1;
@@ -79,16 +67,14 @@ static ptrdiff_t tilecore_smooth(ptrdiff_t *mean, ptrdiff_t now)
     return now;
 }
 
-/* Notes the pace of a serial call, in real time: when a thread reads its processor time, it may lose its processor. */
-TILECORE_UNUSED static void tilecore_note_serial(tilecore_record *record, double pace)
+void tilecore_note_serial(tilecore_record *record, double pace)
 {
     const ptrdiff_t beside = tilecore_atomic_load(&record->beside);
     const double ratio = pace / ((double)beside + 1); /* above 1, something else made the call slow */
     if (beside) tilecore_smooth(&record->factor, ratio < 1 ? (ptrdiff_t)(ratio * TILECORE_ONE) : TILECORE_ONE);
 }
 
-/* Notes the pace of a call with workers, and of its caller's part: 0 if workers wrote all before it had begun. */
-TILECORE_UNUSED static void tilecore_note_parallel(tilecore_record *record, double pace, double beside, int threads)
+void tilecore_note_parallel(tilecore_record *record, double pace, double beside, int threads)
 {
     ptrdiff_t backoff = tilecore_atomic_load(&record->backoff), factor = tilecore_atomic_load(&record->factor), loss;
     if (factor == 0) factor = TILECORE_ONE;
@@ -110,5 +96,3 @@ TILECORE_UNUSED static void tilecore_note_parallel(tilecore_record *record, doub
     }
     tilecore_atomic_store(&record->backoff, backoff);
 }
-
-#endif /* TILECORE_LEARN_THREADS_H */

@@ -1,4 +1,4 @@
-/* A bitmap, and a tree that finds its first run of zeros of some length, for arena.h. For gcc and Clang, C11 / C++17.
+/* A bitmap, and a tree that finds its first run of zeros of some length, for arena.c. For gcc and Clang, C11 / C++17.
  *
  *     bits     1 1 1 0 0 1 1 1 0 0 0 0 ...     the first run of 2: 3, of 3: 8
  *
@@ -7,12 +7,12 @@
 #ifndef TILECORE_BITMAP_H
 #define TILECORE_BITMAP_H
 
-#include "config.h"
+#include "../config.h"
 
 #define TILECORE_WORD 64
 
 /* Returns the first bit in [from, to) that is `value`, or `to`. Reads the words that hold [from, to), and no others. */
-TILECORE_UNUSED static ptrdiff_t tilecore_bits_find(const uint64_t *bits, ptrdiff_t from, ptrdiff_t to, int value)
+static inline ptrdiff_t tilecore_bits_find(const uint64_t *bits, ptrdiff_t from, ptrdiff_t to, int value)
 {
     while (from < to) {
         uint64_t word = value ? bits[from / TILECORE_WORD] : ~bits[from / TILECORE_WORD];
@@ -26,7 +26,7 @@ TILECORE_UNUSED static ptrdiff_t tilecore_bits_find(const uint64_t *bits, ptrdif
 }
 
 /* Sets the bits in [from, to) to `value`. Returns how many of them were 1. */
-TILECORE_UNUSED static ptrdiff_t tilecore_bits_set(uint64_t *bits, ptrdiff_t from, ptrdiff_t to, int value)
+static inline ptrdiff_t tilecore_bits_set(uint64_t *bits, ptrdiff_t from, ptrdiff_t to, int value)
 {
     ptrdiff_t ones = 0, end;
     for (; from < to; from = end) {
@@ -51,7 +51,7 @@ typedef struct tilecore_bitmap {
 } tilecore_bitmap;
 
 /* Sets the bits in [from, to), 0 <= from < to <= size, to `value`. */
-TILECORE_UNUSED static void tilecore_bitmap_set(tilecore_bitmap *map, ptrdiff_t from, ptrdiff_t to, int value)
+static inline void tilecore_bitmap_set(tilecore_bitmap *map, ptrdiff_t from, ptrdiff_t to, int value)
 {
     ptrdiff_t first = (map->size + from) / TILECORE_WORD, last = (map->size + to - 1) / TILECORE_WORD;
     ptrdiff_t half = TILECORE_WORD, k, at, end;
@@ -81,7 +81,7 @@ TILECORE_UNUSED static void tilecore_bitmap_set(tilecore_bitmap *map, ptrdiff_t 
 }
 
 /* Returns where the first run of `n` zeros begins; -1 if there is none. */
-TILECORE_UNUSED static ptrdiff_t tilecore_bitmap_find_run(const tilecore_bitmap *map, ptrdiff_t n)
+static inline ptrdiff_t tilecore_bitmap_find_run(const tilecore_bitmap *map, ptrdiff_t n)
 {
     ptrdiff_t from = 0, half = map->size, k = 1, end;
     if (map->runs[k].longest < n) return -1;

@@ -6,11 +6,11 @@ from tilecore._core.request.errors import short_repr
 
 cdef extern from "kernels/kernels.h" nogil:
     ctypedef struct tilecore_processor:
-        int halves
+        int quarters
         Py_ssize_t move_bytes
 
     Py_ssize_t TILECORE_LAST_CACHE_BYTES
-    Py_ssize_t TILECORE_STREAM_BYTES(Py_ssize_t cache, int halves)
+    Py_ssize_t TILECORE_STREAM_BYTES(Py_ssize_t cache, int quarters), TILECORE_CACHE_QUARTERS(Py_ssize_t cache, int n)
     const char *TILECORE_COMPILER
     unsigned tilecore_features()
     Py_ssize_t tilecore_l3_bytes()
@@ -58,6 +58,6 @@ def build():
 
 
 kernels = find_kernels(features, os.environ.get("TILECORE_ISA") or None)
-stream_bytes = TILECORE_STREAM_BYTES(last_cache, processor.halves)
-cached_bytes = min(last_cache // 2, 20 << 20)
+stream_bytes = TILECORE_STREAM_BYTES(last_cache, processor.quarters)
+cached_bytes = TILECORE_CACHE_QUARTERS(last_cache, 2)
 move_bytes = processor.move_bytes

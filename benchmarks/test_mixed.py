@@ -1,0 +1,113 @@
+"""Random programs that tile and do two to seven other things, each in a process of its own: what a whole step costs.
+
+Of processor time, because page faults are part of it, and other processes are not.
+
+    python benchmarks/test_mixed.py                 # all by turns: processor time, page faults, peak of memory
+    python benchmarks/test_mixed.py old/bin/python  # also with the tilecore of another environment
+    python benchmarks/test_mixed.py 7 tilecore      # one: seconds and page faults of a step, peak in MB
+"""
+
+import subprocess
+import sys
+import time
+from functools import partial
+from itertools import product
+from random import sample
+from statistics import geometric_mean, mean, median
+
+import numpy as np
+from peers import PEERS, TILECORE
+from test_programs import peak_memory
+from timing import Program
+from workloads import Workload, verify
+
+CASES = TILECORE | PEERS
+PROGRAMS, QUICK = 80, 10
+WARM, STEPS = 4, 40
+CASE_SECONDS = {"mixed": 3}  # most of it starts processes
+
+
+def draw(number, tile):
+    """An input, its repeats, and a function that does a step. Some of its arrays live until the end of the step."""
+    rng = np.random.default_rng(number)
+    h, w, c = int(rng.integers(60, 600)), int(rng.integers(60, 900)), int(rng.choice([1, 3, 4]))
+    types = rng.choice(["u1", "f4", "f8"], 4)
+    row, mask = (rng.random(w) * 200).astype(types[0]), (rng.random((h, w, 1)) * 200).astype(types[1])
+    column, image = (rng.random((h, 1)) * 9).astype(types[2]), (rng.random((h, w, c)) * 200).astype(types[3])
+    operations = [
+        lambda t: image * tile(mask, (1, 1, c))(),
+        lambda t: t + column,
+        lambda t: t.astype("f4"),
+        lambda t: np.sqrt(image, dtype="f8"),
+        lambda t: tile(column, (1, w))() * t,
+        lambda t: np.where(t > 50, t, 0),
+        lambda t: np.concatenate([image, image], axis=1),
+        lambda t: np.zeros((h, w, c))[::7].copy(),
+    ]
+    chosen, kept = rng.permutation(len(operations))[: int(rng.integers(2, 8))], rng.random(len(operations)) < 0.4
+
+    def step():
+        t, alive = tile(row, (h, 1))(), {}
+        for k in chosen:
+            alive[k] = operations[k](t)
+            if not kept[k]:
+                del alive[k]
+
+    return row, (h, 1), step
+
+
+def workload(number):
+    row, reps, _ = draw(number, None)
+    return Workload(f"{number}", row.shape, reps, row.dtype.str[1:])
+
+
+def choose(kind, full):
+    return product(map(workload, range(PROGRAMS if full else QUICK)), ("tilecore", "numpy"))
+
+
+def prepare(kind, workload, case):
+    row, reps, _ = draw(int(workload.name), None)
+    verify(CASES[case](row, reps)(), row, reps)
+    return Program(__file__, workload.name, case)
+
+
+def test_mixed(record):
+    """A step of the program."""
+
+
+def main(number, case):
+    import resource  # not on Windows
+
+    faults = partial(resource.getrusage, resource.RUSAGE_SELF)
+    _, _, step = draw(int(number), CASES[case])
+    times = []
+    for count in range(WARM + STEPS):
+        if count == WARM:
+            before = faults().ru_minflt
+        begin = time.process_time()
+        step()
+        times.append(time.process_time() - begin)
+    print(median(times[WARM:]), (faults().ru_minflt - before) / STEPS, peak_memory())
+
+
+def compare(*others):
+    builds = {"numpy": (sys.executable, "numpy"), "tilecore": (sys.executable, "tilecore")}
+    builds |= {python: (python, "tilecore") for python in others}
+    found = {name: [] for name in builds}
+    for number in range(PROGRAMS):
+        for name in sample(list(builds), len(builds)):
+            python, case = builds[name]
+            done = subprocess.run([python, __file__, str(number), case], capture_output=True, text=True, check=True)
+            found[name].append([float(word) for word in done.stdout.split()])
+    for name, programs in found.items():
+        seconds, faults, peak = zip(*programs, strict=True)
+        theirs, _, their_peak = zip(*found["numpy"], strict=True)
+        gains = [a / b for a, b in zip(theirs, seconds, strict=True)]
+        more = [b / a for a, b in zip(their_peak, peak, strict=True)]
+        print(f"{name}: numpy takes {geometric_mean(gains):.2f} times as long, at least {min(gains):.2f};"
+              f" {mean(faults):.0f} faults a step, {sum(n >= 16 for n in faults)} programs have 16 or more;"
+              f" peak {geometric_mean(more):.2f} of numpy's, the most {max(more):.2f}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:]) if sys.argv[1:] and sys.argv[1].isdigit() else compare(*sys.argv[1:])

@@ -1,0 +1,26 @@
+/* Learns from earlier calls of the same kind and size whether workers make calls faster, for calls that leave the
+ * number of threads to tilecore: write/tiling.pyx asks, workers.c notes. It has no lock: callers in several threads may
+ * change a record at once, and a lost change costs only speed. C11 / C++17.
+ *
+ *     tilecore_record *record = tilecore_find_record(...);
+ *     if (tilecore_next_is_serial(record)) { ... tilecore_note_serial(record, pace); }
+ *     else { ... tilecore_note_parallel(record, pace, beside, threads); } */
+#ifndef TILECORE_LEARN_THREADS_H
+#define TILECORE_LEARN_THREADS_H
+
+#include "../config.h"
+
+typedef struct tilecore_record tilecore_record;
+
+/* Finds the record of a kind of task, into new pages or not, by stores past the caches or not, of a size. */
+tilecore_record *tilecore_find_record(int kind, int new_pages, int past_caches, ptrdiff_t bytes);
+
+/* Counts a job, and returns whether it is to be serial. */
+int tilecore_next_is_serial(tilecore_record *record);
+
+/* Note the pace, in nanoseconds a MiB, of a serial call, in real time: when a thread reads its processor time, it may
+ * lose its processor. And of a call with workers, and of its caller's part: 0 if workers wrote all before it began. */
+void tilecore_note_serial(tilecore_record *record, double pace);
+void tilecore_note_parallel(tilecore_record *record, double pace, double beside, int threads);
+
+#endif /* TILECORE_LEARN_THREADS_H */
