@@ -73,7 +73,8 @@ cdef void sort_axes(RegionIter *iter, const Plan *plan, const StridedArray *sour
         while i > 0 and magnitude(iter.axis[i - 1].dst_step) > magnitude(dst):
             iter.axis[i] = iter.axis[i - 1]
             i -= 1
-        iter.axis[i] = AxisIter(plan.output[k], plan.shape[k], plan.start[k] if plan.cuts_repeats else 0, src, dst, 0, 0)
+        iter.axis[i] = AxisIter(plan.output[k], plan.shape[k], plan.start[k] if plan.cuts_repeats else 0, src, dst, 0,
+                                0)
 
 
 cdef void reverse_axis(RegionIter *iter, AxisIter *axis) noexcept nogil:

@@ -44,12 +44,6 @@ cdef inline int plan_tiling(Plan *plan, int ndim, const Py_ssize_t *shape, int n
     return 0 if plan_init(plan, ndim, shape, nreps, repeats, itemsize) else raise_plan_error(plan)
 
 
-cdef inline bint plan_array(Plan *plan, cnp.ndarray array, int nreps, const Py_ssize_t *repeats) noexcept:
-    """plan_init for the present shape of `array`."""
-    return plan_init(plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), nreps, repeats,
-                     cnp.PyArray_ITEMSIZE(array))
-
-
 cdef inline bint has_input_shape(cnp.ndarray array, const Plan *plan) noexcept:
     """Whether the present shape of `array` is the one that was planned."""
     return has_shape(array, plan.input_ndim, input_shape(plan))

@@ -3,8 +3,8 @@
 
 The first touch of a page takes 1 to 4 us, and memory that has left the caches takes two to four times as long to write
 as memory still in them. While a program makes and drops other arrays, the C library returns memory to the system and
-requests it again, in each call. So results of TILECORE_SMALL_BYTES or more lie in memory of our own (arena.c), while the
-limit and the address space have room for them.
+requests it again, in each call. So results of TILECORE_SMALL_BYTES or more lie in memory of our own (arena.c), as far
+as the recycle limit and the address space allow.
 
 An array owns this memory as every NumPy array does, through a memory handler (NEP 49). NumPy calls `handler_free` when
 it deallocates the array. A view, a buffer or a DLPack capsule keeps the array alive, so nothing reads reused memory.

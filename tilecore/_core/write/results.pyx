@@ -18,9 +18,7 @@ from cpython.list cimport PyList_GET_SIZE
 from tilecore._core.config cimport TILECORE_ARRAYS, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK, try_array
 from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, next_step
-from tilecore._core.plan.plan cimport (
-    Plan, has_input_shape, input_shape, is_small, plan_array, plan_stack, plan_tiling,
-)
+from tilecore._core.plan.plan cimport Plan, has_input_shape, input_shape, is_small, plan_init, plan_stack, plan_tiling
 from tilecore._core.request.arguments cimport check_out, shape_error
 from tilecore._core.request.overlaps cimport share_bytes
 from tilecore._core.resources.memory cimport max_bytes, new_array
@@ -29,7 +27,7 @@ from tilecore._core.resources.processor cimport kernels, packs_items, tilecore_g
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.stores cimport ORDINARY
 from tilecore._core.write.tiling cimport (
-    WriteOptions, check_signals, read_options, fill_options, check_status, run_task, write_tiling,
+    WriteOptions, check_signals, check_status, fill_options, read_options, run_task, write_tiling,
 )
 
 from tilecore._core.request.errors import RequestError, shape_changed
@@ -56,17 +54,16 @@ cdef cnp.ndarray tile_or_none(cnp.ndarray array, int n, const Py_ssize_t *repeat
     is on the stack of `tile` while that runs the caller's code: it may call `tile` again, level upon level.
     """
     cdef Plan plan
-    if n < 0 or not plan_array(&plan, array, n, repeats):
+    if n < 0 or not plan_init(&plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), n, repeats,
+                              cnp.PyArray_ITEMSIZE(array)):
         return None
     if most_elements and not (plan.nbytes and plan.nbytes // plan.itemsize <= most_elements):
         return None
     cdef cnp.ndarray result = make_small(&plan, array)
-    return make_large_or_none(&plan, array) if result is None else result
-
-
-cdef cnp.ndarray make_large_or_none(const Plan *plan, cnp.ndarray array):
+    if result is not None:
+        return result
     try:
-        return make_large(plan, array, None, 0)
+        return make_large(&plan, array, None, 0)
     except RequestError:
         return None
 

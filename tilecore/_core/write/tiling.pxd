@@ -26,9 +26,9 @@ cdef struct Bands:          # parts of a region, along its outermost axis
 
 
 cdef int read_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted,
-                        bint references) except -1
+                      bint references) except -1
 cdef void fill_options(WriteOptions *options, Py_ssize_t nbytes, int threads,
-                                     bint prefaulted) noexcept nogil
+                       bint prefaulted) noexcept nogil
 cdef int write_tiling(const Plan *plan, const StridedArray *source, const StridedArray *target,
                       WriteOptions *options) noexcept nogil
 cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes,

@@ -138,7 +138,7 @@ cdef int write_loops(const Nest *nest, bint packs, char *dst, const char *src, P
 
 
 cdef int run_panels(const Panels *panels, Blocks *blocks, Py_ssize_t nbytes,
-                          WriteOptions *options) noexcept nogil:
+                    WriteOptions *options) noexcept nogil:
     """Run one task that writes all panels; or, if a panel's output is large, for each panel a task of its `blocks`."""
     cdef int status = 0
     cdef Py_ssize_t number, panel_bytes = nbytes // panels.total
@@ -227,7 +227,7 @@ cdef void write_bands(void *of_bands, Py_ssize_t first, Py_ssize_t last) noexcep
 # ---------------------------------------------------------------- options
 
 cdef int read_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted,
-                        bint references) except -1:
+                      bint references) except -1:
     """Set how to write with at most `threads` threads; 0: the default. It may run the caller's code.
 
     Items that hold `references` are written by one thread, without checks for signals.
@@ -242,7 +242,7 @@ cdef int read_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bin
 
 
 cdef void fill_options(WriteOptions *options, Py_ssize_t nbytes, int threads,
-                                     bint prefaulted) noexcept nogil:
+                       bint prefaulted) noexcept nogil:
     """As read_options, for C callers and tasks: no checks for signals, and the default is that of the process."""
     begin_checks(options, False)
     options.nbytes, options.prefaulted = nbytes, prefaulted

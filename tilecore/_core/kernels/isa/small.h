@@ -14,8 +14,8 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copy_few)(char *dst, const 
     else TILECORE_NAME(copy_short)(dst, src, n);
 }
 
-/* Writes the `n` bytes at dst `times` - 1 times more, after themselves. Returns the end. `replicate` does this for blocks:
- * it keeps what it copies in the first-level cache, and does not inline copies of a few bytes. */
+/* Writes the `n` bytes at dst `times` - 1 times more, after themselves. Returns the end. It inlines copies of a few
+ * bytes. `replicate`, for blocks of any size, does not, and keeps what it copies in the first-level cache. */
 TILECORE_INLINE TILECORE_TARGETED char *TILECORE_NAME(repeat_few)(char *dst, ptrdiff_t n, ptrdiff_t times)
 {
     char *const end = dst + n * times;
