@@ -80,7 +80,7 @@ cdef object serve_numpy_tile(object own, PyObject *const *arguments, size_t n, P
     kept = not PyArray_CheckExact(A) if converted else keeps_kind(A, count, counts)
     if not kept and PyArray_CheckExact(A) and (result := tile_or_none(A, count, counts, 0)) is not None:
         return result
-    outcome = predict_numpy(A, count, counts)
+    outcome = predict(A, count, counts)
     if outcome == RAISES or kept and outcome == FITS:
         return (tile_without_dispatch if converted else tile_by_numpy)(A, as_tuple(counts, count))
     return tilecore_tile(A, as_tuple(counts, count))  # a subclass, or an error of sizes or memory
@@ -135,6 +135,10 @@ cdef Outcome predict_numpy(cnp.ndarray array, int n, const Py_ssize_t *counts) n
         rows *= plan.shape[k]
         left //= plan.shape[k]
     return RAISES
+
+
+cdef Outcome (*predict)(cnp.ndarray, int, const Py_ssize_t *) noexcept
+predict = predict_numpy  # by a pointer, or compilers inline it, and its plan lies on the stack of serve_numpy_tile
 
 
 cdef bint is_refused(Py_ssize_t nbytes) noexcept:
