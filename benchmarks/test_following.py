@@ -20,7 +20,7 @@ FEW_PIXELS = [((n, n, 1), (1, 1, 3)) for n in (4, 28, 70)]
 LENGTHS = product((250, 25_000, 600_000, 2_500_000), (1, 2, 3, 4, 8, 16, 64, 128, 256, 1024))
 LENGTHS = [it for n, k in LENGTHS for it in (((n // k + 1, 1), (1, k)), ((1, k), (n // k + 1, 1))) if k > 1]
 OPERATIONS = ("times a mask", "where", "minus a constant", "times", "read")
-ASSIGNED = ("store", "gray to RGBA", "channel")  # "broadcast" is plain assignment
+ASSIGNED = ("gray to RGBA", "channel")  # "broadcast" is plain assignment
 ROWS = [((1, n), (n, 1)) for n in (16, 160, 1000, 1600, 4000)]
 
 
@@ -46,11 +46,6 @@ def concatenate(x, reps, points):
     return both
 
 
-def opaque(x, reps, own=None):
-    (rgba := tile(x, reps))[..., 3] = 255
-    return rgba
-
-
 def change(tile, x, reps, own):
     (y := tile(x, reps))[-1] = 1
     return y
@@ -69,11 +64,9 @@ STEPS = {
     "change": (["f4"], ROWS, change, partial(change, tile_mapped), like),
     "transpose": (["f4"], ROWS, lambda t, x, reps, own: np.ascontiguousarray(t(x, reps).T),
         lambda x, reps, own: tile(x.T, reps[::-1]), like),
-    "store": (["u1"], [((n, n, 1), (1, 1, 3)) for n in (8, 190, 1900)],
+    "gray to RGBA": (["u1"], [((h, w, 1), (1, 1, 3)) for h, w in ((480, 640), (8, 8), (160, 200), (1500, 2000))],
         lambda t, x, reps, own: own.__setitem__(..., t(x, reps)) or own, lambda x, reps, own: tile(x, reps, out=own),
         lambda x, reps: np.ones((*x.shape[:2], 4), x.dtype)[..., :3]),
-    "gray to RGBA": (["u1"], [((h, w, 1), (1, 1, 4)) for h, w in ((480, 640), (160, 200), (1500, 2000))],
-        lambda t, x, reps, own: own[..., :3].__setitem__(..., t(x, (1, 1, 3))) or own, opaque, opaque),
     "channel": (("f8", "f4", "i2", "u1"),
         [form for h, w in ((1000, 960), (10, 96), (100, 96)) for form in (((1, w), (h, 1)), ((h, 1), (1, w)))],
         lambda t, x, reps, own: own.__setitem__(..., t(x, reps)) or own, lambda x, reps, own: tile(x, reps, out=own),

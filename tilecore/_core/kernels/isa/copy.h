@@ -110,6 +110,12 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copies_of)(const tilecore_r
     ptrdiff_t i;
     if (repeats == 1) {
         for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) memcpy(dst, src, row);
+    } else if (row <= 8 && repeats == 3) { /* the three colours of pixels that have a fourth */
+        for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) {
+            char item[8];
+            memcpy(item, src, row);
+            for (i = 0; i < 3; i++) memcpy(dst + i * (ptrdiff_t)row, item, row);
+        }
     } else {
         for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch)
             for (i = 0; i < repeats; i++) memcpy(dst + i * (ptrdiff_t)row, src, row);

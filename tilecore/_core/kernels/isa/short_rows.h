@@ -17,7 +17,7 @@ enum {
 static int tilecore_copies_pay(const tilecore_rows *self, ptrdiff_t repeats)
 {
     const ptrdiff_t row = self->row;
-    if (repeats > 1 && (self->dst_pitch == self->span || row == 1)) return 0;
+    if (repeats > 1 && (self->dst_pitch == self->span || (row == 1 && repeats > 4))) return 0;
     return tilecore_has_size(self) && (row == 2 || row % 4 == 0 || self->span <= 48);
 }
 
