@@ -12,7 +12,7 @@
 /* The smallest first-level cache for data; and what is assumed of the last-level cache if its size is not known. */
 #define TILECORE_FIRST_CACHE_BYTES 32768
 #define TILECORE_LAST_CACHE_BYTES ((ptrdiff_t)32 << 20)
-/* One program can count on so much of a last cache. If it is above TILECORE_SHARED_CACHE_BYTES, many cores share it. */
+/* The share of a last cache that one program can count on. Many cores share a cache above the second size. */
 #define TILECORE_OWN_CACHE_BYTES (40 << 20)
 #define TILECORE_SHARED_CACHE_BYTES (240 << 20)
 #define TILECORE_CACHE_QUARTERS(l3, n) (((l3) < TILECORE_OWN_CACHE_BYTES ? (l3) : TILECORE_OWN_CACHE_BYTES) / 4 * (n))
@@ -21,7 +21,7 @@
  * Found by the time of a tiling and of what uses its result, in a program that makes other arrays.
  *
  *     last cache       bound
- *     up to 240 MiB    2, 3 or 4 quarters of it (tilecore_processor), and at most so many of 40 MiB
+ *     up to 240 MiB    2, 3 or 4 quarters of it (tilecore_processor), and at most as many of 40 MiB
  *     larger           a twelfth of it */
 #define TILECORE_STREAM_BYTES(l3, n) ((l3) > TILECORE_SHARED_CACHE_BYTES ? (l3) / 12 : TILECORE_CACHE_QUARTERS(l3, n))
 
@@ -68,7 +68,7 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #define TILECORE_ARENA_BYTES ((ptrdiff_t)(sizeof(void *) > 4 ? 1024 : 64) << 20)
 #define TILECORE_ADVISED 256
 
-/* So many idle pages are kept beyond a program's peak use, because its use varies. */
+/* The idle bytes that are kept beyond a program's peak use, because its use varies. */
 #define TILECORE_SPARE_BYTES ((ptrdiff_t)64 << 20)
 
 /* From this size on each call queries the address limits. That takes 0.3 us, in a call that takes over 100. */

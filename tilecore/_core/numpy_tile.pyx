@@ -1,7 +1,7 @@
 """Puts tilecore's `tile` in the place of `numpy.tile`, for code that is not the user's own.
 
 `numpy.tile` stays the object that it is: Python calls it by a pointer (numpy_own.pyx), and this module replaces
-the pointer. So all callers are served, also those that bound the name before. Two errors are new to them: see "Notes".
+the pointer. So all callers are served, also those that bound the name before. Two errors are new: see "Notes".
 
     the object's pointer -> NumPy's function
                          or `serve_numpy_tile`: tilecore or NumPy's
@@ -279,7 +279,8 @@ cdef class replace_numpy_tile:
     Notes
     -----
     NumPy's own function still gets what `tilecore.tile` would reject, other libraries' arrays, memmaps, and calls that
-    repeat nothing, which keep the memory order. A result larger than `get_max_bytes()` is a MemoryError.
+    repeat nothing, which keep the memory order. Two errors are new: a result larger than `get_max_bytes()` is a
+    MemoryError, and sizes with which NumPy's function crashes are a ValueError.
 
     `numpy.ma`, `numpy.matlib`, ``torch.tile`` and ``jax.numpy.tile`` do not call `numpy.tile`.
 

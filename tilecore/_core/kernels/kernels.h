@@ -35,8 +35,9 @@
  *     spread                                    rows to 64 that lie apart, spans    the same
  *                                               to 64
  *     expand         rows to 16, spans to 64
- *     pattern        rows to 31, longer spans   25 to 31, twice or three times      3 to 31, spans from 129 to 1023
- *     register_rows  17 to 256                  33 to 256; to 512 in cache 1        33 to 512
+ *     pattern        rows to 16, longer spans;  25 to 31, twice or three times      3 to 31, spans from 129 to 1023
+ *                    AVX2: to 31 that touch
+ *     register_rows  to 256                     33 to 256; to 512 in cache 1        33 to 512
  *     doubling       above 256; by AVX2 all     above 128 beyond cache 1, as AVX2
  *                    spans from 2048 on
  *     copies         all others, such as rows that are written once, and words with gaps after them

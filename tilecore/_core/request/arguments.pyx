@@ -1,7 +1,7 @@
 """Reads and checks arrays and `out` for the public functions, before anything is allocated.
 
-The checks come in the same order everywhere: of repeats types, ranks and signs; of `out` type and dtype; overflow; then
-the size limit, or shape and memory of `out`.
+The order of checks is the same everywhere: (1) repeats: type, rank, sign; (2) `out`: type, dtype; (3) overflow; (4) a
+new result: the size limit; a given `out`: its shape and memory.
 
 Reading may run the caller's code: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's titles. That code may
 change the input and `out`. So all reading comes first. Then the result is allocated, which may collect garbage, and the

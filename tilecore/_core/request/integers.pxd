@@ -16,7 +16,7 @@ cdef tuple as_tuple(const Py_ssize_t *values, int n)
 
 
 cdef inline int read_integers(given, Py_ssize_t least, Py_ssize_t *values, str argument, int rank) except -1:
-    """Fill `values` (of length MAX_RANK) with integers from `least` on, 0 or PY_SSIZE_T_MIN; return how many.
+    """Fill `values` (of length MAX_RANK) with integers >= `least`, which is 0 or PY_SSIZE_T_MIN; return how many.
 
     Errors name the axis: integers are for the last axes of the result, whose rank is theirs or `rank`, if that is more.
     If `rank` is negative, errors name no axis.

@@ -114,9 +114,9 @@ static tilecore_arena *tilecore_arena_find(const char *data, ptrdiff_t *from, pt
     return NULL;
 }
 
-/* Releases pages: of each free run that has granules in [from, to), all from `from` on. After a part of a huge page is
- * released, the system would fill it again (khugepaged). So the TILECORE_ADVISED granules around it are advised against
- * huge pages, until all their pages are released. */
+/* Releases the pages of every free run that intersects [from, to), from `from` to the run's end, even beyond `to`. The
+ * system would fill a huge page again after a part of it is released (khugepaged). So the TILECORE_ADVISED granules
+ * around it are advised against huge pages, until all their pages are released. */
 static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
     const uint64_t *used = a->used.bits;

@@ -5,9 +5,9 @@
  *     char *data = tilecore_arena_alloc(bytes, &prefaulted);    // bytes >= 1. NULL: the caller allocates as usual
  *     if (!tilecore_arena_free(data)) free(data);               // 0: it is not from here, and nothing was done
  *
- * Any thread may call these, also at exit and without the GIL. One lock guards all but the population of pages, also
- * other system calls; fork() waits for it. As with malloc, nobody may use what is freed. Pages that their owner changed
- * by mprotect or madvise stay changed. On other systems than Linux nothing is recycled. C11 / C++17. */
+ * Any thread may call these, also at exit and without the GIL. One lock guards everything, system calls included; only
+ * pages are populated outside it. fork() waits for this lock. As with malloc, nobody may use what is freed. Pages that
+ * their owner changed by mprotect or madvise stay changed. On other systems than Linux nothing is recycled. */
 #ifndef TILECORE_ARENA_H
 #define TILECORE_ARENA_H
 

@@ -11,7 +11,7 @@
  * a loss the next 4 calls are serial (TILECORE_MIN_BACKOFF), after each further loss twice as many and 4 more.
  *
  *     calls      w w w s w w w w s w w w w w w w w s w w w ... w w L s s s s w w L s s s s s s s s s s s s w ...
- *                      pauses of 2, 4, 8, .., 64: the factor         loss: 4       again: 12 */
+ *                      pauses of 3, 4, 8, .., 64: the factor         loss: 4       again: 12 */
 #include "learn_threads.h"
 #include "atomic.h"
 

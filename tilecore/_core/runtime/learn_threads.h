@@ -19,7 +19,8 @@ tilecore_record *tilecore_find_record(int kind, int new_pages, int past_caches, 
 int tilecore_next_is_serial(tilecore_record *record);
 
 /* Note the pace, in nanoseconds a MiB, of a serial call, in real time: when a thread reads its processor time, it may
- * lose its processor. And of a call with workers, and of its caller's part: 0 if workers wrote all before it began. */
+ * lose its processor. A call with workers has two paces: its own, and that of its caller's part, which is 0 if workers
+ * took every chunk. */
 void tilecore_note_serial(tilecore_record *record, double pace);
 void tilecore_note_parallel(tilecore_record *record, double pace, double beside, int threads);
 

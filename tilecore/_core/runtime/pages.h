@@ -1,5 +1,5 @@
 /* Pages: addresses to which pages are added, and from which they are released, for arena.c; and pages that are mapped
- * at several addresses, for write/mapped.pyx. On systems that have neither, every function fails, and the caller
+ * at several addresses, for write/mapped.pyx. On systems that have neither, allocation fails, and the caller
  * allocates as usual. C11 / C++17.
  *
  * Example: 6 pages that show the same 2 pages three times, until one is written to.
@@ -31,10 +31,10 @@ char *tilecore_addresses_new(ptrdiff_t bytes);
 /* Advises for or against huge pages; errors do not matter. Like the next function, it takes only whole pages. */
 void tilecore_addresses_advise(char *at, ptrdiff_t bytes, int huge);
 
-/* Releases pages, which then read as 0. */
+/* Releases pages, which then read as 0. Linux-only, as the next one. */
 void tilecore_addresses_drop(char *at, ptrdiff_t bytes);
 
-/* Maps pages that will be written next, on Linux 5.14 and later; elsewhere nothing happens. `bytes`: any number. */
+/* Maps pages that will be written next, on Linux 5.14 and later; before, nothing happens. `bytes`: any number. */
 void tilecore_addresses_populate(char *at, ptrdiff_t bytes);
 
 /* Whether the process has a limit on addresses (ulimit -v) or data (ulimit -d), to which idle pages count too. */

@@ -52,7 +52,8 @@ typedef struct tilecore_thread {
  * no other. All signals are blocked in it but SIGBUS and SIGSEGV. */
 int tilecore_thread_new(tilecore_thread *thread, void (*run)(void));
 
-/* Nanoseconds since some fixed moment, or of this thread's processor time; on Windows exact to some milliseconds. */
+/* Nanoseconds since some fixed moment, or of this thread's processor time. On Windows the former in both cases, exact
+ * to some milliseconds. */
 TILECORE_INLINE long long tilecore_nanoseconds(int of_thread)
 {
 #if defined(_WIN32)

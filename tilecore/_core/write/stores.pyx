@@ -17,7 +17,7 @@ cdef Stores choose_stores(const char *dst, Py_ssize_t nbytes, bint prefaulted, l
     """Return the stores for `nbytes` of output at `dst`, and set `begin` for note_written.
 
     Unless the memory is `prefaulted`, the system clears each page at its first touch, which brings it into the cache.
-    So ordinary stores write it, in the output's order if the output is larger than the caches.
+    So ordinary stores write it, in the output's order if the output has `cached_bytes` or more.
     """
     begin[0] = 0
     if not prefaulted:

@@ -1,6 +1,7 @@
 """A plan, and the StridedArrays of source and result -> bytes of the whole result, or of a region.
 
-The way of every result that make_small and NumPy's copy do not write is the code below, from write_tiling to run_task.
+The code from write_tiling to run_task writes every result, except small new ones (make_small) and items that NumPy
+copies (references.pyx).
 Panels and blocks are numbered, so that threads take ranges of the numbers. Beside it, this module decides by how many
 threads each job is written, and whether a call checks for signals. It ends early only if a signal handler raises: the
 plan has checked every offset, and without workers the caller writes alone.
