@@ -32,6 +32,7 @@ cdef struct Bounds:     # of a window, as they were given
 
 cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                     Py_ssize_t itemsize) noexcept nogil
+cdef bint fits_64_bits(cnp.ndarray array, int n, const Py_ssize_t *repeats) noexcept
 cdef int plan_tiling(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                      Py_ssize_t itemsize) except -1
 cdef cnp.ndarray plan_arguments(Plan *plan, cnp.ndarray array, reps, axis, out)

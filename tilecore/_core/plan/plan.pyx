@@ -42,6 +42,12 @@ cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, co
     return not failed
 
 
+cdef bint fits_64_bits(cnp.ndarray array, int n, const Py_ssize_t *repeats) noexcept:
+    """Whether the tiling does. For a module in which the plan may not be inlined: see serve_numpy_tile."""
+    cdef Plan plan
+    return plan_array(&plan, array, n, repeats)
+
+
 cdef int plan_tiling(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                      Py_ssize_t itemsize) except -1:
     """plan_init, or the RequestError."""
