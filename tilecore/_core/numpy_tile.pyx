@@ -31,7 +31,7 @@ from tilecore._core.config cimport tilecore_multiply
 from tilecore._core.numpy_api cimport (
     MAX_RANK, PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS, PyTypeObject,
 )
-from tilecore._core.plan.plan cimport Plan, plan_init
+from tilecore._core.plan.plan cimport fits_64_bits
 from tilecore._core.request.integers cimport as_tuple, read_fast
 from tilecore._core.numpy_own cimport (
     numpy_vectorcall, points_to, tile_pointer, tilecore_atomic_replace, vectorcallfunc,
@@ -80,7 +80,7 @@ cdef object serve_numpy_tile(object own, PyObject *const *arguments, size_t n, P
     kept = not PyArray_CheckExact(A) if converted else keeps_kind(A, count, counts)
     if not kept and PyArray_CheckExact(A) and (result := tile_or_none(A, count, counts, 0)) is not None:
         return result
-    outcome = predict(A, count, counts)
+    outcome = predict_numpy(A, count, counts)
     if outcome == RAISES or kept and outcome == FITS:
         return (tile_without_dispatch if converted else tile_by_numpy)(A, as_tuple(counts, count))
     return tilecore_tile(A, as_tuple(counts, count))  # a subclass, or an error of sizes or memory
@@ -112,33 +112,29 @@ cdef Outcome predict_numpy(cnp.ndarray array, int n, const Py_ssize_t *counts) n
     Each repeat of an axis makes an array of repeated rows. NumPy crashes if the count of rows overflows, unless the
     overflow is negative, or the array is too large.
     """
-    cdef Plan plan
-    cdef Py_ssize_t rows = 1, left = cnp.PyArray_SIZE(array), size
+    cdef Py_ssize_t rows = 1, left = cnp.PyArray_SIZE(array), itemsize = cnp.PyArray_ITEMSIZE(array), size, count
+    cdef int k, ndim = cnp.PyArray_NDIM(array), rank = max(n, ndim)
     cdef bint overflows
-    cdef int k
-    if plan_init(&plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), n, counts,
-                 cnp.PyArray_ITEMSIZE(array)):
+    if fits_64_bits(array, n, counts):
         return FITS
-    if plan.itemsize == 0:  # it may repeat nothing 2^62 times
+    if itemsize == 0:  # it may repeat nothing 2^62 times
         return CRASHES
-    if not PyArray_IS_C_CONTIGUOUS(array) and is_refused(left * plan.itemsize):  # it is copied first
+    if not PyArray_IS_C_CONTIGUOUS(array) and is_refused(left * itemsize):  # it is copied first
         return RAISES
-    for k in range(plan.ndim if left else 0):  # an empty array is reshaped
-        if plan.repeats[k] != 1:
-            overflows = tilecore_multiply(rows, plan.repeats[k], &size)
-            rows = <Py_ssize_t>(<size_t>rows * <size_t>plan.repeats[k])  # as in NumPy
-            if (rows < 0 or tilecore_multiply(rows, left, &size) or tilecore_multiply(size, plan.itemsize, &size)
+    for k in range(rank if left else 0):  # an empty array is reshaped
+        count = counts[k - (rank - n)] if k >= rank - n else 1
+        if count != 1:
+            overflows = tilecore_multiply(rows, count, &size)
+            rows = <Py_ssize_t>(<size_t>rows * <size_t>count)  # as in NumPy
+            if (rows < 0 or tilecore_multiply(rows, left, &size) or tilecore_multiply(size, itemsize, &size)
                     or is_refused(size)):
                 return RAISES
             if overflows or size > max_bytes:
                 return CRASHES
-        rows *= plan.shape[k]
-        left //= plan.shape[k]
+        if k >= rank - ndim:
+            rows *= cnp.PyArray_DIM(array, k - (rank - ndim))
+            left //= cnp.PyArray_DIM(array, k - (rank - ndim))
     return RAISES
-
-
-cdef Outcome (*predict)(cnp.ndarray, int, const Py_ssize_t *) noexcept
-predict = predict_numpy  # by a pointer, or compilers inline it, and its plan lies on the stack of serve_numpy_tile
 
 
 cdef bint is_refused(Py_ssize_t nbytes) noexcept:

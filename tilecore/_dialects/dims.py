@@ -180,7 +180,7 @@ def as_dim(value: Any, argument: str, position: int, intervals: bool = False, lo
     try:
         number = read_item(value, argument, position)
     except RequestError as error:
-        if error.kind is not TypeError or argument == "repeats":
+        if error.kind is not TypeError or argument == "repeats":  # else the hint would be lost
             raise
         kinds = "an int, a str, None or (low, high)" if intervals else "an int, a str or None"
         raise dim_error(TypeError, kinds) from None

@@ -37,6 +37,13 @@ cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, co
     return not failed
 
 
+cdef bint fits_64_bits(cnp.ndarray array, int n, const Py_ssize_t *repeats) noexcept:
+    """Whether the tiling does. For a module in which the plan may not be inlined: see serve_numpy_tile."""
+    cdef Plan plan
+    return plan_init(&plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), n, repeats,
+                     cnp.PyArray_ITEMSIZE(array))
+
+
 cdef int raise_plan_error(const Plan *plan) except -1:
     """Raise the RequestError for a plan that plan_init refused."""
     cdef Py_ssize_t count = 1, product
