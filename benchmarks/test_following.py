@@ -46,6 +46,13 @@ def concatenate(x, reps, points):
     return both
 
 
+def lengthen(x, reps, clips):
+    out = np.empty((len(clips), 160_000), x.dtype)
+    for row, clip in zip(out, clips, strict=True):
+        tile_region(clip, None, 0, 160_000, out=row)
+    return out
+
+
 def change(tile, x, reps, own):
     (y := tile(x, reps))[-1] = 1
     return y
@@ -74,6 +81,9 @@ STEPS = {
     "concatenate": (["f4"], [((1, 256), (n, 1)) for n in (4, 80, 8192)],
         lambda t, x, reps, own: np.concatenate([t(x, reps), own], axis=1), concatenate,
         lambda x, reps: np.ones((reps[0], 64), x.dtype)),
+    "audio": (["f4"], [((16_000,), (11,))],
+        lambda t, x, reps, own: np.stack([t(clip, 160_000 // clip.size + 1)[:160_000] for clip in own]), lengthen,
+        lambda x, reps: [np.random.default_rng(k).random(16_000 * (1 + k % 4), dtype="f4") for k in range(32)]),
     "stack": (["u1"], [*FEW_PIXELS, ((224, 224, 1), (1, 1, 3))],
         lambda t, x, reps, own: np.stack([t(image, reps) for image in own]),
         lambda x, reps, own: TilePlan(x.shape, reps, x.dtype).batch(own),

@@ -87,9 +87,6 @@ copper = bulk("Cu", cubic=True)
 from einops import repeat
 x = random(n, 64, 64).astype("f4")
 repeat(x, "b h w -> b h w c", c=3)"""),
-    "audio, n clips of 1 to 4 seconds to 10": ({32: ((16_000,), 11, "f4")}, """
-clips = [random(16_000 * (1 + k % 4)).astype("f4") for k in range(n)]
-np.stack([np.tile(clip, 160_000 // clip.size + 1)[:160_000] for clip in clips])"""),
 }
 # fmt: on
 
