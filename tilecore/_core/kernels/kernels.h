@@ -70,8 +70,7 @@
  * destination rows, and none before, between or after them. It never touches masked lanes. Source and destination do
  * not overlap, nor do destination rows. Pointers need no alignment, pitches may be negative, and counts are at least 1.
  * A kernel states what else it needs by TILECORE_ASSERT, which checks it. */
-#ifndef TILECORE_KERNELS_H
-#define TILECORE_KERNELS_H
+#pragma once
 
 #include <string.h>
 
@@ -241,5 +240,3 @@ TILECORE_INLINE void tilecore_prepare_rows(tilecore_rows *self, const tilecore_s
 #if defined(__cplusplus)
 }
 #endif
-
-#endif /* TILECORE_KERNELS_H */

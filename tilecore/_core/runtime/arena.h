@@ -8,8 +8,7 @@
  * Any thread may call these, also at exit and without the GIL. One lock guards all but the population of pages, also
  * other system calls; fork() waits for it. As with malloc, nobody may use what is freed. Pages that their owner changed
  * by mprotect or madvise stay changed. On other systems than Linux nothing is recycled. C11 / C++17. */
-#ifndef TILECORE_ARENA_H
-#define TILECORE_ARENA_H
+#pragma once
 
 #include "../config.h"
 
@@ -34,5 +33,3 @@ int tilecore_arena_start(int huge);      /* whether to advise huge pages */
 ptrdiff_t tilecore_arena_idle(void);     /* bytes */
 ptrdiff_t tilecore_arena_limit(void);
 void tilecore_arena_set_limit(ptrdiff_t limit);
-
-#endif /* TILECORE_ARENA_H */
