@@ -1,7 +1,6 @@
 /* Compilers, and the sizes that several files use; all headers here include it, and config.pxd. The bounds of rows are
  * in kernels.c, short_rows.h and each set's `choose`, those of chunks in workers.h. C11 / C++17; no Python.h. */
-#ifndef TILECORE_CONFIG_H
-#define TILECORE_CONFIG_H
+#pragma once
 
 #if !defined(_GNU_SOURCE) /* runtime/ needs it on Linux; Python.h defines it too */
 #define _GNU_SOURCE 1
@@ -126,5 +125,3 @@ TILECORE_INLINE int tilecore_size_class(ptrdiff_t bytes)
     for (bytes >>= 19; bytes > 3 && size < TILECORE_SIZES - 2; bytes >>= 1) size += 2;
     return size + (bytes > 2);
 }
-
-#endif /* TILECORE_CONFIG_H */

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable
 from time import perf_counter, thread_time
+from traceback import walk_tb
 from typing import TextIO
 
 from tilecore._core.request.errors import pass_on
@@ -46,11 +47,9 @@ def page_faults() -> int:
 
 def explain_failure(error: Exception) -> str:
     """The words for an error of a report. What a signal handler or the program's code raised is raised again."""
-    trace = error.__traceback__
-    while trace:
-        if str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] not in OWN:
+    for frame, _ in walk_tb(error.__traceback__):
+        if str(frame.f_globals.get("__name__")).partition(".")[0] not in OWN:
             raise error
-        trace = trace.tb_next
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 

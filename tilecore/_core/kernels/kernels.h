@@ -71,8 +71,7 @@
  * destination rows, and none before, between or after them. It never touches masked lanes. Source and destination do
  * not overlap, nor do destination rows. Pointers need no alignment, pitches may be negative, and counts are at least 1.
  * A kernel states what else it needs by TILECORE_ASSERT, which checks it. */
-#ifndef TILECORE_KERNELS_H
-#define TILECORE_KERNELS_H
+#pragma once
 
 #include <string.h>
 
@@ -86,10 +85,6 @@
     ((need) ? (void)0 : (fprintf(stderr, "%s:%d: %s needs %s\n", __FILE__, __LINE__, __func__, #need), abort()))
 #else
 #define TILECORE_ASSERT(need) ((void)sizeof(need)) /* does nothing */
-#endif
-
-#if defined(__cplusplus)
-extern "C" {
 #endif
 
 enum {
@@ -238,9 +233,3 @@ TILECORE_INLINE void tilecore_prepare_rows(tilecore_rows *self, const tilecore_s
     if (kernel->prepare) kernel->prepare(self, rows);
     self->write = kernel->write;
 }
-
-#if defined(__cplusplus)
-}
-#endif
-
-#endif /* TILECORE_KERNELS_H */

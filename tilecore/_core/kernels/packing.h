@@ -1,6 +1,5 @@
 /* For write/: tilecore_gather, which packs item by item, without a set; and what `deinterleave` shuffles. */
-#ifndef TILECORE_PACKING_H
-#define TILECORE_PACKING_H
+#pragma once
 
 #include "kernels.h"
 
@@ -83,5 +82,3 @@ TILECORE_INLINE int tilecore_prepare_deinterleave(tilecore_shuffles *self, ptrdi
     }
     return 1;
 }
-
-#endif /* TILECORE_PACKING_H */

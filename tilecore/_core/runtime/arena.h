@@ -8,8 +8,7 @@
  * Any thread may call these, also at exit and without the GIL. One lock guards everything, system calls included; only
  * pages are populated outside it. fork() waits for this lock. As with malloc, nobody may use what is freed. Pages that
  * their owner changed by mprotect or madvise stay changed. On other systems than Linux nothing is recycled. */
-#ifndef TILECORE_ARENA_H
-#define TILECORE_ARENA_H
+#pragma once
 
 #include "../config.h"
 
@@ -17,10 +16,7 @@
  * this if pages are missing, and from TILECORE_QUERY_BYTES on. Sets `prefaulted` to whether half of the pages were
  * mapped. */
 char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefaulted);
-
-/* Frees what tilecore_arena_alloc returned. Returns 0 for any other address. */
 int tilecore_arena_free(char *data);
-
 /* Returns how many bytes were allocated at `data`, or 0 if it is not from an arena. */
 ptrdiff_t tilecore_arena_capacity(char *data);
 
@@ -34,5 +30,3 @@ int tilecore_arena_start(int huge);      /* whether to advise huge pages */
 ptrdiff_t tilecore_arena_idle(void);     /* bytes */
 ptrdiff_t tilecore_arena_limit(void);
 void tilecore_arena_set_limit(ptrdiff_t limit);
-
-#endif /* TILECORE_ARENA_H */

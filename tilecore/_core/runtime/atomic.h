@@ -1,7 +1,6 @@
 /* Atomic counters, of type ptrdiff_t, in relaxed order. `add` returns the value before. `replace` is for pointers: it
  * orders all accesses, and returns whether `before` was there. C11 / C++17. */
-#ifndef TILECORE_ATOMIC_H
-#define TILECORE_ATOMIC_H
+#pragma once
 
 #include "../config.h"
 
@@ -25,5 +24,3 @@
 #define tilecore_atomic_store(counter, n) __atomic_store_n(counter, n, __ATOMIC_RELAXED)
 #define tilecore_atomic_replace(place, before, n) __sync_bool_compare_and_swap(place, before, n)
 #endif
-
-#endif /* TILECORE_ATOMIC_H */

@@ -4,8 +4,7 @@
  *
  * The tree's leaves are the words, and each node stores the longest run below it. So the time depends on the tree's
  * height alone, not on the number of runs that are too short. There is no lock: the caller keeps other threads away. */
-#ifndef TILECORE_BITMAP_H
-#define TILECORE_BITMAP_H
+#pragma once
 
 #include "../config.h"
 
@@ -97,5 +96,3 @@ static inline ptrdiff_t tilecore_bitmap_find_run(const tilecore_bitmap *map, ptr
         if (end - from == n) return from;
     }
 }
-
-#endif /* TILECORE_BITMAP_H */

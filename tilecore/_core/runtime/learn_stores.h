@@ -1,8 +1,7 @@
 /* Learns from earlier calls which stores are faster into hot outputs, ordinary ones or those past the caches, for loops
  * that only tile and drop each result, as %timeit and pytest-benchmark do; for write/stores.pyx. As in learn_threads.h,
  * there is no lock. C11 / C++17. */
-#ifndef TILECORE_LEARN_STORES_H
-#define TILECORE_LEARN_STORES_H
+#pragma once
 
 #include "../config.h"
 
@@ -11,5 +10,3 @@ int tilecore_hot_streams(const char *dst, ptrdiff_t bytes, ptrdiff_t bound, long
 
 /* Notes a call that wrote `bytes`, 1 KiB or more. `begin`: 0, or what tilecore_hot_streams set. */
 void tilecore_note_written(const char *dst, ptrdiff_t bytes, int streams, long long begin);
-
-#endif /* TILECORE_LEARN_STORES_H */

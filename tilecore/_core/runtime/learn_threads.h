@@ -1,12 +1,7 @@
 /* Learns from earlier calls of the same kind and size whether workers make calls faster, for calls that leave the
  * number of threads to tilecore: write/tiling.pyx asks, workers.c notes. It has no lock: callers in several threads may
- * change a record at once, and a lost change costs only speed. C11 / C++17.
- *
- *     tilecore_record *record = tilecore_find_record(...);
- *     if (tilecore_next_is_serial(record)) { ... tilecore_note_serial(record, pace); }
- *     else { ... tilecore_note_parallel(record, pace, beside, threads); } */
-#ifndef TILECORE_LEARN_THREADS_H
-#define TILECORE_LEARN_THREADS_H
+ * change a record at once, and a lost change costs only speed. C11 / C++17. */
+#pragma once
 
 #include "../config.h"
 
@@ -23,5 +18,3 @@ int tilecore_next_is_serial(tilecore_record *record);
  * took every chunk. */
 void tilecore_note_serial(tilecore_record *record, double pace);
 void tilecore_note_parallel(tilecore_record *record, double pace, double beside, int threads);
-
-#endif /* TILECORE_LEARN_THREADS_H */

@@ -11,8 +11,7 @@
  *     for (int i = 0; i < 3; i++) tilecore_file_map(file, at + 2 * i * page, 2 * page);
  *     tilecore_file_free(file);                        // the mappings stay
  *     tilecore_pages_free(at, 6 * page); */
-#ifndef TILECORE_PAGES_H
-#define TILECORE_PAGES_H
+#pragma once
 
 #include "../config.h"
 
@@ -50,5 +49,3 @@ int tilecore_file_write(int file, const char *src, ptrdiff_t bytes, ptrdiff_t of
 /* Maps the file's first `bytes`, whole pages, over what the caller has at `at`. A write there copies the page, and does
  * not change the file. Past the file's last page it raises SIGBUS. Returns 0, or -1. */
 int tilecore_file_map(int file, char *at, ptrdiff_t bytes);
-
-#endif /* TILECORE_PAGES_H */

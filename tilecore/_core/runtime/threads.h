@@ -1,7 +1,6 @@
 /* What arena.c, workers.c and some modules need of the system: locks, threads, a clock, processors, handlers of fork().
  * C11 / C++17. */
-#ifndef TILECORE_THREADS_H
-#define TILECORE_THREADS_H
+#pragma once
 
 #include "atomic.h"
 
@@ -102,5 +101,3 @@ void tilecore_await_end(tilecore_thread *thread);
  *               measure.py          by Python: profiles end, and their lock is made anew */
 int tilecore_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void));
 #endif
-
-#endif /* TILECORE_THREADS_H */

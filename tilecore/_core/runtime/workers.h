@@ -10,8 +10,7 @@
  * outside [job.first, job.last) was written once, here or in a worker, and no worker is in the job. If there is no
  * worker, for whatever reason, the caller writes alone. `task` must not fail, call Python, or fork. No lock is held
  * while it runs, but a fork() in another thread waits for the workers in it. C11 / C++17. */
-#ifndef TILECORE_WORKERS_H
-#define TILECORE_WORKERS_H
+#pragma once
 
 #include "learn_threads.h"
 
@@ -38,5 +37,3 @@ typedef struct tilecore_job {
 void tilecore_parallel(tilecore_job *job, int threads, tilecore_record *record, long long until);
 
 int tilecore_register_workers(void);
-
-#endif /* TILECORE_WORKERS_H */
