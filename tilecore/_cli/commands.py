@@ -71,7 +71,8 @@ def parser() -> Parser:
         "profile": "run a Python program, and show what tilecore would do for it",
         "compare": "run a Python program several times, with and without tilecore, and compare times and memory",
     }.items():
-        command = commands.add_parser(name, help=text, allow_abbrev=False, epilog="Arguments after it are PROGRAM's.")
+        epilog = "Options come before PROGRAM. What follows it is PROGRAM's."
+        command = commands.add_parser(name, help=text, allow_abbrev=False, epilog=epilog)
         command.set_defaults(run=start_program)
         add = command.add_mutually_exclusive_group(required=True).add_argument
         add(

@@ -107,6 +107,8 @@ def make_table(plain: dict[str, list[float]], tilecore: dict[str, list[float]], 
         ratio = f"{median(a) / max(median(b), 1e-9):,.2f}x"
         lines.append(f"{name:14}{span(a, unit):>26}{span(b, unit):>26}{ratio:>8}{' clear' * clear}")
     lines += ["", "ratio: plain / tilecore; clear: all runs of one side are below all of the other"]
+    if median(plain["seconds"]) < 2:
+        lines.append("Such short runs also show the start of tilecore, 0.05 to 0.2 s.")
     return "\n".join(lines + [others] * bool(others))
 
 

@@ -23,7 +23,10 @@ def make_table(totals: dict[str, float], rows: list[Row], threads: int, children
             "num_workers=0 for a DataLoader, map() for pool.map()."
         )
     elif not rows:
-        texts.append("Not measured: calls in functions compiled by Numba, and calls that replace_numpy_tile serves.")
+        texts.append(
+            "Not measured: calls in functions compiled by Numba, calls that replace_numpy_tile serves, and products and "
+            "assignments that broadcast."
+        )
     lines = [""]
     for text in filter(None, [*texts, *notes]):
         lines += wrap(text, WIDTH)
