@@ -86,10 +86,6 @@
 #define TILECORE_ASSERT(need) ((void)sizeof(need)) /* does nothing */
 #endif
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 enum {
     TILECORE_EXPAND_VECTORS = 4, /* the most vectors of a period of expand: registers hold their masks */
     TILECORE_INDEX_BYTES = 256    /* what a byte can count */
@@ -236,7 +232,3 @@ TILECORE_INLINE void tilecore_prepare_rows(tilecore_rows *self, const tilecore_s
     if (kernel->prepare) kernel->prepare(self, rows);
     self->write = kernel->write;
 }
-
-#if defined(__cplusplus)
-}
-#endif

@@ -16,10 +16,7 @@
  * this if pages are missing, and from TILECORE_QUERY_BYTES on. Sets `prefaulted` to whether half of the pages were
  * mapped. */
 char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefaulted);
-
-/* Frees what tilecore_arena_alloc returned. Returns 0 for any other address. */
 int tilecore_arena_free(char *data);
-
 /* Returns how many bytes were allocated at `data`, or 0 if it is not from an arena. */
 ptrdiff_t tilecore_arena_capacity(char *data);
 
