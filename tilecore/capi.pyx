@@ -78,8 +78,6 @@ cdef const char *tilecore_status_text(int status) noexcept nogil:
     return tilecore_texts[status if TILECORE_OK <= status <= TILECORE_NOT_IMPORTED else TILECORE_NOT_IMPORTED + 1]
 
 
-# ---------------------------------------------------------------- plans
-
 cdef tilecore_plan *tilecore_plan_make(int ndim, const Py_ssize_t *shape, const Py_ssize_t *repeats,
                                        Py_ssize_t itemsize, int *status) noexcept nogil:
     cdef Plan checked
@@ -148,8 +146,6 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *handle, const void *
     region_init(&region, <const Plan *>handle, start, stop)
     tilecore_plan_execute(<const tilecore_plan *>&region, src, src_strides, dst, dst_strides, threads)
 
-
-# ---------------------------------------------------------------- in one call
 
 cdef int tilecore_output_shape(int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                                Py_ssize_t itemsize, Py_ssize_t *output_shape, Py_ssize_t *nbytes) noexcept nogil:

@@ -27,8 +27,6 @@ from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array
 cnp.import_array()
 
 
-# ---------------------------------------------------------------- inputs
-
 # NumPy reads these classes without asking for a protocol.
 cdef frozenset READ_DIRECTLY = frozenset(
     [float, int, bool, complex, str, bytes, list, tuple, *numpy.sctypeDict.values()])
@@ -154,8 +152,6 @@ cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *sh
             raise shape_error(array, ndim, shape, f"arrays[{i}]")
     return 0
 
-
-# ---------------------------------------------------------------- out
 
 cdef cnp.ndarray read_generic_out(value, cnp.dtype dtype):
     """`read_out` for an `out` of any kind."""

@@ -60,8 +60,6 @@ cdef Py_ssize_t most_mappings   # limit for all living results
 cdef Py_ssize_t mappings        # of all living results; changed only by atomic additions
 
 
-# ---------------------------------------------------------------- what to share
-
 cdef Py_ssize_t choose_file_bytes(const Loop *outermost, Py_ssize_t nbytes) noexcept nogil:
     """Return the size of the file, whole repeats, that costs least; 0 if none is possible, or it costs too much."""
     cdef Py_ssize_t best = nbytes * MAX_WAIT if nbytes >= LARGE_BYTES else nbytes // MIN_GAIN, chosen = 0
@@ -81,8 +79,6 @@ cdef Py_ssize_t choose_file_bytes(const Loop *outermost, Py_ssize_t nbytes) noex
         grouped *= 2
     return chosen
 
-
-# ---------------------------------------------------------------- file and mappings
 
 cdef int write_file(int file, const Nest *nest, const char *src, Py_ssize_t nbytes,
                     WriteOptions *options) noexcept nogil:
