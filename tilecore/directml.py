@@ -129,8 +129,7 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
     """
     version = _find_version(feature_level)
     try:
-        shape = dims.as_shape(sizes, "sizes")
-        known = dims.match_repeats(shape, *dims.as_repeats_dims(repeats, None, low=1))
+        known = dims.match_repeats(dims.as_shape(sizes, "sizes"), *dims.as_repeats_dims(repeats, None, low=1))
         if known is None:
             return None
         # No size is 0, so unknown ones are at least 1.

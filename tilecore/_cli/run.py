@@ -69,5 +69,4 @@ def prepare(option: str, name: str, arguments: Sequence[str], told: str = "") ->
         options += ["-X", told]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [SITE, os.environ.get("PYTHONPATH")]))
     before = [option] if option else ["--"] if re.match("-.", name) else []
-    command = [sys.executable, *options, *filter(None, [flags]), *before, name, *arguments]
-    return command, environment
+    return [sys.executable, *options, *filter(None, [flags]), *before, name, *arguments], environment

@@ -72,7 +72,9 @@ def multiply(dim: Dim | Range, repeat: Dim | Range, products: bool = False) -> D
     if isinstance(dim, int) and isinstance(repeat, int):
         return dim * repeat
     if products and isinstance(dim, (int, str)) and isinstance(repeat, (int, str)):
-        return multiply_symbols(dim, repeat)
+        # As SymPy prints it, and so onnxruntime's symbolic_shape_infer.py: "N*M" times "N" is "M*N**2".
+        product = read_expression(dim) * read_expression(repeat)
+        return int(product) if product.is_Integer else str(product)
     (low, high), (least, most) = get_bounds(dim), get_bounds(repeat)
     if 0 in (high, most):
         return 0
@@ -84,12 +86,6 @@ def multiply(dim: Dim | Range, repeat: Dim | Range, products: bool = False) -> D
 
 
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv}
-
-
-def multiply_symbols(dim: int | str, repeat: int | str) -> int | str:
-    """The product as SymPy prints it, and so onnxruntime's symbolic_shape_infer.py: "N*M" times "N" is "M*N**2"."""
-    product = read_expression(dim) * read_expression(repeat)
-    return int(product) if product.is_Integer else str(product)
 
 
 def read_expression(dim: int | str) -> Any:

@@ -160,8 +160,7 @@ def _infer_shape(data: Output, repeats: Output) -> PartialShape:
     dims = infer_shape(shape, entries, repeats_shape=repeats.get_partial_shape())
     if dims is None:
         return PartialShape.dynamic()
-    bounds = map(get_bounds, dims)
-    result = [Dimension(low, -1 if high is None else high) for low, high in bounds]
+    result = [Dimension(low, -1 if high is None else high) for low, high in map(get_bounds, dims)]
     if entries is not None:
         for axis in range(-min(len(entries), len(shape)), 0):
             if entries[axis] == 1:
