@@ -48,7 +48,7 @@ class Environment:
 
     def run(self, code, cwd=None):
         """What the code printed."""
-        return self.command(self.python, "-c", PRELUDE + "import numpy as np\n" + code, cwd=cwd or self.folder)
+        return self.command(self.python, "-c", PRELUDE + code, cwd=cwd or self.folder)
 
 
 @pytest.fixture(scope="module")

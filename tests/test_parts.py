@@ -47,7 +47,8 @@ class Room:
             self.memory.fill(GAP)
             task(byref(argument), first, last)
             written = self.memory != GAP
-            assert not ((self.memory != self.wanted) & written).any(), f"{shown}: {first} to {last} of {total}: wrong bytes"
+            wrong = written & (self.memory != self.wanted)
+            assert not wrong.any(), f"{shown}: {first} to {last} of {total}: wrong bytes"
             return written
 
         parts = [write(k, k + 1) for k in range(total)]
