@@ -8,7 +8,6 @@ import pytest
 pytestmark = [pytest.mark.process, pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")]
 
 
-METHODS = ("fork", "spawn", "forkserver")
 START = """
 x = np.arange(2**20, dtype="u1")        # 1 MiB
 
@@ -83,8 +82,8 @@ for number in range(20):
 
 
 @pytest.mark.parametrize("library, method, limit", [
-    *[("multiprocessing", method, limit) for method, limit in zip(("fork", *METHODS), ("256M", "", "256M", ""))],
-    *[(library, method, "") for library in ("billiard", "multiprocess") for method in METHODS[:2]],
+    *[("multiprocessing", *given) for given in (("fork", ""), ("fork", "256M"), ("spawn", "256M"), ("forkserver", ""))],
+    *[(library, method, "") for library in ("billiard", "multiprocess") for method in ("fork", "spawn")],
 ])  # fmt: skip
 def test_a_child_of_a_pool_has_one_thread_and_less_memory(library, method, limit, program):
     """A child has one thread, and keeps an eighth of the idle memory, unless the user chose: from its import on.
