@@ -37,14 +37,11 @@ def test_types_of_one_version(monkeypatch):
 
 @pytest.mark.parametrize("x", [MISSING, *(np.array(["a", it], object) for it in (b"a", 1, None, np.bytes_(b"a")))])
 def test_an_item_that_is_no_string(x):
+    many = np.full((1,) * 33, "a", object)  # NumPy's `flat` takes up to 32 axes
+    assert onnx.tile_13(many, [1] * 32 + [2]).shape == (1,) * 32 + (2,)
     assert onnx.tile_13(x[:1], [2]).tolist() == ["a", "a"]
     with pytest.raises(TypeError, match="every item is a str"):
         onnx.tile_13(x, [2])
-
-
-def test_strings_of_many_axes():
-    x = np.full((1,) * 33, "a", object)  # NumPy's `flat` takes up to 32
-    assert onnx.tile_13(x, [1] * 32 + [2]).shape == (1,) * 32 + (2,)
 
 
 def test_supported_types_are_the_schema():
