@@ -20,14 +20,11 @@ import judge
 from machine import as_list
 from peers import PEERS
 from runs import Key, Run, Times, busiest, keep, load, merge
-from tables import pivot, seconds, size, table, times
+from tables import pivot, seconds, table, times
 
 # A bound, and the case of tilecore that it bounds.
 BOUNDS = dict.fromkeys(("memset", "memcpy"), "tilecore out 1 thread") | {"memset 2 threads": "tilecore out 2 threads"}
 IN_BYTES = ("memory", "peak")  # these kinds are not timed
-# Kinds that "Every case" leaves out: of many cases, or without a time in which all bytes were written.
-OMITTED = (*IN_BYTES, "small", "door", "copied", "tiled", "form", "input", "drawn", "references", "get", "built")
-OMITTED += ("following",)
 SHORT = ("a few numbers", "short rows", "gray to RGB", "one image to a batch")  # the picture; three are in README
 SHORT += ("attention heads", "a large matrix")
 
@@ -137,16 +134,6 @@ def kinds_table(run: Run, *kinds: str) -> str:
     return pivot([""], [([f"{key.workload}: {key.case}"], key.kind, text) for key, text in cells])
 
 
-def every_case(run: Run) -> str:
-    rows = []
-    for key in run.samples:
-        if key.kind not in OMITTED:
-            speed = f"{size(run.nbytes[key.group] / run.times(key).mid)}/s"
-            rows.append([key.workload, key.kind, key.case, *map(seconds, run.times(key)), speed])
-    spread = ["lower quartile", "median", "upper quartile"]
-    return table(["workload", "kind", "case", *spread, "bytes a second"], rows)
-
-
 def fold(title: str, text: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{text}\n</details>\n"
 
@@ -246,7 +233,6 @@ the peak, once it was dropped and another array of its size was made.
 """, kinds_table(run, "get", "read", "write", "memory", "peak")],
         ["Lazy arrays of Dask", "By its threads: the call alone, with the sum of the result, with the whole result.",
          kinds_table(run, "built", "summed", "whole")],
-        ["Every case", fold("Median and quartiles", every_case(run))],
     ]  # fmt: skip
     texts = ["\n\n".join([f"## {title}", *(part.strip() for part in parts if part)]) for title, *parts in sections]
     return "\n\n".join([head, *(text for text in texts if "\n| " in text or "\n![" in text)]) + "\n"

@@ -2,15 +2,12 @@
 
 Of processor time, because page faults are part of it, and other processes are not.
 
-    python benchmarks/test_mixed.py                 # all by turns: processor time, page faults, peak of memory
-    python benchmarks/test_mixed.py old/bin/python  # also with the tilecore of another environment
-    python benchmarks/test_mixed.py 7 tilecore      # one: seconds and page faults of a step, peak in MB
+    python benchmarks/test_mixed.py             # all by turns: processor time, page faults, peak of memory
+    python benchmarks/test_mixed.py 7 tilecore  # one: seconds and page faults of a step, peak in MB
 """
 
-import subprocess
 import sys
 import time
-from functools import partial
 from itertools import product
 from random import sample
 from statistics import geometric_mean, mean, median
@@ -31,9 +28,9 @@ def draw(number, tile):
     """An input, its repeats, and a function that does a step. Some of its arrays live until the end of the step."""
     rng = np.random.default_rng(number)
     h, w, c = int(rng.integers(60, 600)), int(rng.integers(60, 900)), int(rng.choice([1, 3, 4]))
-    types = rng.choice(["u1", "f4", "f8"], 4)
-    row, mask = (rng.random(w) * 200).astype(types[0]), (rng.random((h, w, 1)) * 200).astype(types[1])
-    column, image = (rng.random((h, 1)) * 9).astype(types[2]), (rng.random((h, w, c)) * 200).astype(types[3])
+    types, shapes, most = rng.choice(["u1", "f4", "f8"], 4), [w, (h, w, 1), (h, 1), (h, w, c)], [200, 200, 9, 200]
+    made = ((rng.random(shape) * n).astype(dtype) for dtype, shape, n in zip(types, shapes, most, strict=True))
+    row, mask, column, image = made
     operations = [
         lambda t: image * tile(mask, (1, 1, c))(),
         lambda t: t + column,
@@ -76,38 +73,30 @@ def test_mixed(record):
 
 
 def main(number, case):
-    import resource  # not on Windows
+    from resource import RUSAGE_SELF, getrusage  # not on Windows
 
-    faults = partial(resource.getrusage, resource.RUSAGE_SELF)
     _, _, step = draw(int(number), CASES[case])
     times = []
     for count in range(WARM + STEPS):
         if count == WARM:
-            before = faults().ru_minflt
+            before = getrusage(RUSAGE_SELF).ru_minflt
         begin = time.process_time()
         step()
         times.append(time.process_time() - begin)
-    print(median(times[WARM:]), (faults().ru_minflt - before) / STEPS, peak_memory())
+    print(median(times[WARM:]), (getrusage(RUSAGE_SELF).ru_minflt - before) / STEPS, peak_memory())
 
 
-def compare(*others):
-    builds = {"numpy": (sys.executable, "numpy"), "tilecore": (sys.executable, "tilecore")}
-    builds |= {python: (python, "tilecore") for python in others}
-    found = {name: [] for name in builds}
+def compare():
+    found = {"numpy": [], "tilecore": []}
     for number in range(PROGRAMS):
-        for name in sample(list(builds), len(builds)):
-            python, case = builds[name]
-            done = subprocess.run([python, __file__, str(number), case], capture_output=True, text=True, check=True)
-            found[name].append([float(word) for word in done.stdout.split()])
-    for name, programs in found.items():
-        seconds, faults, peak = zip(*programs, strict=True)
-        theirs, _, their_peak = zip(*found["numpy"], strict=True)
-        gains = [a / b for a, b in zip(theirs, seconds, strict=True)]
-        more = [b / a for a, b in zip(their_peak, peak, strict=True)]
-        print(f"{name}: numpy takes {geometric_mean(gains):.2f} times as long, at least {min(gains):.2f};"
-              f" {mean(faults):.0f} faults a step, {sum(n >= 16 for n in faults)} programs have 16 or more;"
-              f" peak {geometric_mean(more):.2f} of numpy's, the most {max(more):.2f}")  # fmt: skip
+        for case in sample([*found], 2):
+            found[case].append(Program(__file__, str(number), case).run())
+    (theirs, _, their_peak), (seconds, faults, peak) = (np.transpose(programs) for programs in found.values())
+    gains, more = theirs / seconds, peak / their_peak
+    print(f"numpy takes {geometric_mean(gains):.2f} times as long, at least {min(gains):.2f}; tilecore has"
+          f" {mean(faults):.0f} faults a step, 16 or more in {sum(faults >= 16)} programs, and a peak of"
+          f" {geometric_mean(more):.2f} of numpy's, the most {max(more):.2f}")  # fmt: skip
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:]) if sys.argv[1:] and sys.argv[1].isdigit() else compare(*sys.argv[1:])
+    main(*sys.argv[1:]) if sys.argv[1:] else compare()

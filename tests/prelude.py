@@ -2,15 +2,26 @@
 # ruff: noqa: F401
 
 import ctypes
+import operator
 import os
+import signal
 import sys
 import threading
 import time
+from _thread import interrupt_main
+from contextlib import suppress
+from functools import partial
 from glob import glob
 
 import numpy
+import numpy as np
 
 import tilecore
+
+with suppress(ImportError):  # Windows has none
+    import resource
+
+MIB = 2**20
 
 
 def together(*works):
@@ -42,6 +53,11 @@ def refuse(call, kind, text=""):
         assert text in str(error), error
     else:
         raise AssertionError(f"expected {kind}: {text}")
+
+
+def interrupted(call, *arguments, **keywords):
+    """The result of a call, of a function in C, during which a signal arrives."""
+    return list(map(operator.call, [interrupt_main, partial(call, *arguments, **keywords)]))[1]
 
 
 def forked(work):

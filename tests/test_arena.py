@@ -170,7 +170,7 @@ def test_at_the_limit_a_result_finds_its_own_pages(library, pairs, limit):
 
 
 WATCHED = """
-import random, time
+import random
 from ctypes import c_ssize_t as size
 arena, waits = ctypes.CDLL("PATH"), ctypes.PyDLL(None).usleep     # which keeps the GIL
 arena.take.restype = arena.idle.restype = size
@@ -262,7 +262,6 @@ wait_until(lambda: arena.idle() == 0 and len(threads()) == 1)
 
 
 START = """
-MIB = 2**20
 x = numpy.ones(MIB, "u1")
 tilecore.set_recycle_limit(2**30)
 import re
@@ -336,7 +335,6 @@ os._exit(0)
 def test_nothing_is_kept_under_an_address_limit(kind, field, program):
     """Idle memory would count towards the limit, and other allocations would fail."""
     program(f"""
-import resource
 limit = tilecore.get_recycle_limit()
 y = tilecore.tile(x, 99); z = tilecore.tile(x, 99); w = tilecore.tile(x, 40); del y
 assert tilecore.recycled_bytes() == 99 * 2**20

@@ -22,18 +22,12 @@ def test_many_arrays(oracle, order, threads):
     assert got is out and not room[0 if order == "backwards" else 1 :: 2].any()
 
 
-def test_arrays_of_every_kind(oracle):
-    torch = pytest.importorskip("torch")
-    plan = tilecore.TilePlan((2, 3), (1, 2), "float32")
-    x = np.arange(6, dtype="float32").reshape(2, 3)
-    items = [x, torch.from_numpy(x + 1), memoryview(x + 2), np.array((x + 3).tolist(), "f4")]
-    want = np.array([oracle(x + k, (1, 2)) for k in range(4)])
-    assert (plan.batch(items) == want).all()
-    assert (plan.batch(torch.stack([torch.from_numpy(x + k) for k in range(4)])) == want).all()
-    scalars = tilecore.TilePlan((), 2, "float64")
+def test_arrays_of_every_kind():
+    x = np.arange(6.0).reshape(3, 2)
+    rows, scalars = tilecore.TilePlan(2, 2, "float64"), tilecore.TilePlan((), 2, "float64")
+    for arrays in ([x[0], (2.0, 3.0), memoryview(x[2])], memoryview(x)):
+        assert rows.batch(arrays).tolist() == [[0, 1] * 2, [2, 3] * 2, [4, 5] * 2]
     assert scalars.batch([1.0, 2.0]).tolist() == [[1, 1], [2, 2]]
-    rows = tilecore.TilePlan(2, 2, "float64")
-    assert rows.batch([[1.0, 2.0], (3.0, 4.0)]).tolist() == [[1, 2, 1, 2], [3, 4, 3, 4]]
 
 
 def test_nothing_is_written_before_all_is_checked(while_threads_are_asked):

@@ -87,9 +87,7 @@ def test_config_printed(capsys, settings_stay, monkeypatch):
     assert config["Versions"] | {"tilecore": tilecore.__version__, "numpy": np.__version__} == config["Versions"]
     assert config["Threads"]["most"] == tilecore.get_num_threads()
     for heading, entries in config.items():
-        assert f"{heading}:\n" in printed
-        for name in entries:
-            assert f"  {name}: " in printed
+        assert f"{heading}:\n" in printed and all(f"  {name}: " in printed for name in entries)
     assert "{" not in printed and "  TILECORE_RECYCLE: 0 (not a variable of tilecore)\n" in printed
     assert re.search("  bypassed_from: .*B\\): larger results usually bypass the caches\n", printed)
     assert "  max_bytes: 1610612736 (1.5 GiB)\n" in printed and "  recycle_limit: 268435456 (256 MiB)\n" in printed

@@ -80,8 +80,7 @@ def test_the_version_refuses_what_tile_refuses(dialect, repeats):
     expected = format_error(refused.value, version.name, X, version.names, repeats=repeats)
     with pytest.raises(type(expected)) as raised:
         dialect.tile(X, repeats)
-    assert str(raised.value) == str(expected)
-    assert type(raised.value) is type(expected)
+    assert (type(raised.value), str(raised.value)) == (type(expected), str(expected))
 
 
 @pytest.mark.parametrize("value", [

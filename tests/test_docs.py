@@ -1,6 +1,5 @@
 """Every example in the documentation runs, and gives what it shows."""
 
-import collections
 import doctest
 import functools
 import importlib
@@ -36,12 +35,6 @@ SIZES = {
     "QUERY_BYTES": "tilecore/_core/resources/memory.pyx",
 }
 WORDS = {" << 10)": " {} KiB", " << 20)": " {} MiB"}
-# Times in config.h: how the files of TIMED mention one unit, and several. Of these, only README mentions other minutes.
-TIMES = {
-    "IDLE_MILLISECONDS": ("a {1} after the last result", "{0} {1}s after the last result"),
-    "PEAK_MILLISECONDS": ("the last {1}'s peak", "the last {0} {1}s' peak"),
-}
-TIMED = ("CHANGELOG.md", "README.md", "docs/memory.md", "tilecore/_core/resources/memory.pyx")
 
 
 def modules():
@@ -158,18 +151,6 @@ def test_sizes_are_those_of_config_h(name, places):
     number, unit = re.search(rf"TILECORE_{name} \(\(ptrdiff_t\)(\d+)( << .0\))", header).groups()
     for path in places:
         assert WORDS[unit].format(number) in " ".join((ROOT / path).read_text(encoding="utf-8").split()), path
-
-
-@pytest.mark.tree
-@pytest.mark.parametrize("path", TIMED)
-def test_times_are_those_of_config_h(path):
-    header = (ROOT / "tilecore/_core/config.h").read_text(encoding="utf-8")
-    text, found = " ".join((ROOT / path).read_text(encoding="utf-8").lower().split()), collections.Counter()
-    for name, forms in TIMES.items():
-        seconds = int(re.search(rf"TILECORE_{name} (\d+)", header)[1]) // 1000
-        number, unit = (seconds // 60, "minute") if seconds % 60 == 0 else (seconds, "second")
-        found[unit] += text.count(forms[number > 1].format(number, unit))
-    assert found.total() > 0 and (path == "README.md" or found["minute"] == text.count("minute"))
 
 
 @pytest.mark.tree

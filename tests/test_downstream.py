@@ -48,7 +48,7 @@ class Environment:
 
     def run(self, code, cwd=None):
         """What the code printed."""
-        return self.command(self.python, "-c", PRELUDE + "import numpy as np\n" + code, cwd=cwd or self.folder)
+        return self.command(self.python, "-c", PRELUDE + code, cwd=cwd or self.folder)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,6 @@ def test_the_cpp_package_tiles(environment):
     environment.run("""
 import cpp_consumer
 assert cpp_consumer.tile_rows(b"abcxyz", 2, 3) == b"abcabcabcxyzxyzxyz"
-assert cpp_consumer.middle(b"abc", 10**15, 10**14 + 1, 10**14 + 8) == (b"abc" * 9)[(10**14 + 1) % 3 :][:7]
 x = np.arange(6).reshape(2, 3)[:, ::-1]
 assert (cpp_consumer.tile_any(x, 2) == np.tile(x, 2)).all()
 import tracemalloc

@@ -33,10 +33,7 @@ def library(tmp_path_factory, compile_c):
 
 
 START = """
-import gc, signal, time
-import numpy as np
-
-MIB = 2**20
+import gc
 x = np.ones(MIB, "u1")
 faults = ctypes.CDLL(None)
 faults.faults_arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_size_t, ctypes.c_int]
@@ -279,7 +276,6 @@ def test_the_interpreters_own_allocations_for_errors(faulty):
     """A MemoryError or the error itself. Only of compiled code: Python 3.11's own may lose an error, and then crash."""
     pytest.importorskip("_testcapi")
     faulty("""
-from functools import partial
 x, plan = np.arange(3), tilecore.TilePlan(3, 2, "i8")
 pair = [x, np.arange(2)]
 ERRORS = {

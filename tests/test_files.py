@@ -186,7 +186,6 @@ def test_a_limit_of_addresses(tmp_path, program):
     """The error names the file."""
     np.lib.format.open_memmap(tmp_path / "in.npy", "w+", "u1", (8 << 30,))  # a hole
     printed = program("""
-import resource
 from tilecore._cli.main import main
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 sys.stderr = sys.stdout

@@ -35,8 +35,7 @@ class HasArray:
 
 class HasInterface:
     def __init__(self, x):
-        self.x = x
-        self.__array_interface__ = x.__array_interface__
+        self.x, self.__array_interface__ = x, x.__array_interface__
 
 
 class HasDLPack:

@@ -9,9 +9,6 @@ pytestmark = [pytest.mark.process, pytest.mark.skipif(not hasattr(os, "fork"), r
 
 
 START = """
-import multiprocessing
-import numpy as np
-
 x = np.arange(2**20, dtype="u1")        # 1 MiB
 
 def all_kinds(value):
@@ -52,8 +49,6 @@ all_kinds(5)
 def test_a_handler_forks_in_the_midst_of_a_call(threads, program):
     """Parent and child each write the rest, and can tile before that, in the handler."""
     program(f"""
-import functools, operator, signal
-from _thread import interrupt_main
 out, pids = np.zeros((150, 2**20), "u1"), []
 
 def handler(signum, frame):
@@ -62,7 +57,7 @@ def handler(signum, frame):
     all_kinds(7)
 
 signal.signal(signal.SIGINT, handler)
-list(map(operator.call, [interrupt_main, functools.partial(tilecore.tile, x, (150, 1), out, threads={threads})]))
+interrupted(tilecore.tile, x, (150, 1), out, threads={threads})
 assert (out == x).all() and len(pids) == 1
 if pids[0]: assert os.waitpid(pids[0], 0)[1] == 0
 """)
@@ -86,10 +81,18 @@ for number in range(20):
 """)
 
 
-@pytest.mark.parametrize("method, limit", [("fork", ""), ("fork", "256M"), ("spawn", "256M"), ("forkserver", "")])
-def test_a_child_of_a_pool_has_one_thread_and_less_memory(method, limit, program):
-    """A child has one thread, and keeps an eighth of the idle memory, unless the user chose: from its import on."""
+@pytest.mark.parametrize("library, method, limit", [
+    *[("multiprocessing", *given) for given in (("fork", ""), ("fork", "256M"), ("spawn", "256M"), ("forkserver", ""))],
+    *[(library, method, "") for library in ("billiard", "multiprocess") for method in ("fork", "spawn")],
+])  # fmt: skip
+def test_a_child_of_a_pool_has_one_thread_and_less_memory(library, method, limit, program):
+    """A child has one thread, and keeps an eighth of the idle memory, unless the user chose: from its import on.
+
+    Celery and pathos have forks of multiprocessing.
+    """
+    pytest.importorskip(library)
     program(f"""
+import {library}
 at_import = tilecore.get_num_threads()
 def work(value):
     all_kinds(value)
@@ -105,7 +108,7 @@ if __name__ == "__main__":
     expected = [1, 1, default // 8 if not "{limit}" else 2**30 if "{method}" == "fork" else 2**28]
     all_kinds(0)
     kept, at_import = tilecore.tile(x, (40, 1)), 1
-    with multiprocessing.get_context("{method}").Pool(2) as pool:
+    with {library}.get_context("{method}").Pool(2) as pool:
         for value, (*found, y) in enumerate(pool.imap(work, range(4))):
             assert found == expected and y.shape == (3, 2**20) and (y == value).all(), found
         pool.close()
@@ -113,24 +116,6 @@ if __name__ == "__main__":
     assert (kept == x).all()
     all_kinds(0)
 """, TILECORE_RECYCLE_BYTES=limit)  # fmt: skip
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-@pytest.mark.parametrize("library", ["billiard", "multiprocess"])
-def test_pools_of_other_libraries(library, method, program):
-    """Celery's and pathos' forks of multiprocessing."""
-    pytest.importorskip(library)
-    program(f"""
-import {library}
-at_import = tilecore.get_num_threads()
-def work(_):
-    return tilecore.get_num_threads(), at_import
-if __name__ == "__main__":
-    pool = {library}.get_context("{method}").Pool(1)
-    assert pool.map(work, [0]) == [(1, at_import if "{method}" == "fork" else 1)]
-    pool.terminate()
-    pool.join()
-""")
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="descriptors are listed in /proc")

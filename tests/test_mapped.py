@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prelude import mapped, mappings
+from prelude import MIB, mapped, mappings
 from ways import bfloat16
 
 import tilecore
 
 pytestmark = pytest.mark.quick
-
-MIB = 2**20
 
 available = True  # whether the system has files in memory; asked without tilecore
 try:
@@ -159,7 +157,6 @@ assert mapped(make())
 def test_where_the_system_says_no(program):
     """Too little address space, too small files, locked memory: an ordinary copy, nothing left over."""
     program("""
-import resource, signal
 make()
 before = descriptors_now("")
 signal.signal(signal.SIGXFSZ, signal.SIG_DFL)       # Python ignores it; a program that embeds Python need not
@@ -218,7 +215,6 @@ def test_another_shape_before_it_is_mapped(shape, refused, while_threads_are_ask
 def test_a_block_beyond_the_machines_memory_is_not_begun(program):
     """Linux would give the file more and more pages, and end the process when none is left."""
     program("""
-import resource, signal
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 begun = []
 signal.signal(signal.SIGXFSZ, lambda *_: begun.append(1))

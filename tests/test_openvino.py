@@ -27,10 +27,10 @@ def test_shapes_of_openvino_itself():
         assert openvino.infer_shape(shape, [3, 2, 1, 1]) == expected
     assert openvino.infer_shape(ov.Shape([2, 3]), [2, 2]) == (4, 6)
     assert openvino.infer_shape(ov.PartialShape.dynamic(), [2, 2]) is None
-    assert openvino.infer_shape((2, 3), ov.PartialShape([ov.Dimension(1, 2), 3])) == ((2, 4), 9)
-    assert openvino.infer_shape((2, 3), (ov.Dimension(1, 2), 3)) == ((2, 4), 9)
-    assert openvino.infer_shape((2, 3), repeats_shape=ov.PartialShape([3])) == (None, None, None)
-    assert openvino.infer_shape((2, 3), repeats_shape=ov.Shape([3])) == (None, None, None)
+    for repeats in (ov.PartialShape([ov.Dimension(1, 2), 3]), (ov.Dimension(1, 2), 3)):
+        assert openvino.infer_shape((2, 3), repeats) == ((2, 4), 9)
+    for length in (ov.PartialShape([3]), ov.Shape([3])):
+        assert openvino.infer_shape((2, 3), repeats_shape=length) == (None, None, None)
     assert openvino.infer_shape((2, 3), repeats_shape=ov.PartialShape([-1])) is None
     with pytest.raises(ValueError, match=r"PartialShape: \[2\.\.3,2"):
         openvino.infer_shape(ov.PartialShape([ov.Dimension(2, 3), 2]), [1], repeats_shape=[2])

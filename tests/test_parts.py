@@ -24,10 +24,8 @@ Blocks, Panels, Bands = map(get_struct, ["Blocks", "Panels", "Bands"])
 
 def make_source(shape, itemsize, order=None):
     """Items of any bytes but GAP, and their strides, with the axes in any order."""
-    found = np.random.default_rng(1).integers(0, GAP, (*shape, itemsize), "u1")
-    return (
-        found if order is None else np.ascontiguousarray(found.transpose(*order, -1)).transpose(*np.argsort(order), -1)
-    )
+    found, order = np.random.default_rng(1).integers(0, GAP, (*shape, itemsize), "u1"), order or range(len(shape))
+    return np.ascontiguousarray(found.transpose(*order, -1)).transpose(*np.argsort(order), -1)
 
 
 class Room:
@@ -49,7 +47,8 @@ class Room:
             self.memory.fill(GAP)
             task(byref(argument), first, last)
             written = self.memory != GAP
-            assert (self.memory == self.wanted)[written].all(), f"{shown}: {first} to {last} of {total}: wrong bytes"
+            wrong = written & (self.memory != self.wanted)
+            assert not wrong.any(), f"{shown}: {first} to {last} of {total}: wrong bytes"
             return written
 
         parts = [write(k, k + 1) for k in range(total)]
@@ -59,17 +58,17 @@ class Room:
 
 
 @pytest.mark.parametrize("gap", [None, -1, -2])
-@pytest.mark.parametrize("stores", [ORDINARY, IN_ORDER, PAST_CACHES])
-def test_blocks(stores, gap):
-    seen, shapes = set(), [*itertools.product((1, 2, 3), repeat=2)]
-    for itemsize, shape, reps in itertools.product((300, 5000, 17000), shapes, [(1, 1), (1, 2), (2, 1), (3, 2)]):
+def test_blocks(gap):
+    seen = set()
+    for itemsize, shape, reps in itertools.product((300, 5000, 17000), [(3, 1), (2, 2)], [(1, 1), (1, 2), (2, 2)]):
         x, made = make_source(shape, itemsize), Blocks()
         room = Room(x, (0, 0), np.multiply(shape, reps), gap)
         nest = nest_of(plan_of(shape, reps, itemsize), x.strides[:-1], room.strides)
-        choose_blocks(byref(made), byref(nest), room.address, x.ctypes.data, stores)
-        room.check(write_blocks, made, made.total, (shape, reps, itemsize))
-        seen.add((min(made.total, 4), made.split >= 0))
-    assert len(seen) > 3
+        for stores in (ORDINARY, IN_ORDER, PAST_CACHES):
+            choose_blocks(byref(made), byref(nest), room.address, x.ctypes.data, stores)
+            room.check(write_blocks, made, made.total, (stores, shape, reps, itemsize))
+            seen.add((min(made.total, 4), made.split >= 0))
+    assert len(seen) > 3, seen
 
 
 @pytest.mark.parametrize("gap", [None, -1, -2])

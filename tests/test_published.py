@@ -56,9 +56,7 @@ def run(case, x):
 def as_numpy_reps(case, rank):
     """Repeats that give the same with `numpy.tile`: clamped, and with Tile-1's axis written out."""
     if "tiles" in case:
-        reps = [1] * rank
-        reps[case["axis"]] = case["tiles"]
-        return reps
+        return [case["tiles"] if axis == case["axis"] % rank else 1 for axis in range(rank)]
     return np.maximum(case["repeats"], 0).astype(int).tolist()
 
 
@@ -79,9 +77,7 @@ def test_tile(case):
 
 def dims(shape):
     """JSON has no tuples: an interval is a list."""
-    if shape is None:
-        return None
-    return tuple(tuple(dim) if isinstance(dim, list) else dim for dim in shape)
+    return shape if shape is None else tuple(tuple(dim) if isinstance(dim, list) else dim for dim in shape)
 
 
 @pytest.mark.parametrize("case", load("published_infer_cases.json"))

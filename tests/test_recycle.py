@@ -221,7 +221,6 @@ assert tilecore.recycled_bytes() == 40 * 2**20
 
 
 HEAP = """
-import resource
 ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)     # PR_SET_THP_DISABLE: there would be fewer faults
 def count():
     "Page faults of a step whose arrays glibc maps, or trims from the end of its heap, while its thresholds are low."

@@ -183,6 +183,7 @@ RULES = [
       for value in (True, "2", 2j)],
     *[(of_dialects(), "tiles|axis", [[1] * n], ValueError, f"{{name}} has {n} elements, expected 1") for n in (0, 2)],
     ("tile_1", "tiles|axis", [None], TypeError, "{name} has dtype object, expected an integer or a float type"),
+    ("tile_1", "input", [np.ones((2, 3), int)], TypeError, "input is of type int64, expected tensor(float16)"),
     ("tile_1", "tiles", [-1], ValueError, "tiles must not be negative, got -1 for axis 0"),
     ("tile_1", "tiles", [2**40], MemoryError, "the result would take "),
     ("tile_1", "tiles", [2**62], ValueError, "axis 0 overflows: "),
@@ -236,6 +237,7 @@ def test_each_rule(functions, bad, kind, words, traced):
             assert begins == function.begin
             if arguments.keys() & {"a", "input", "data"} - bad.keys() and not function.name.startswith("TilePlan"):
                 assert asked.startswith(f"{'data' if 'data' in arguments else 'input'} shape (2, 3), dtype float32")
+        assert "tiles" not in arguments or "repeats" not in str(caught.value)  # what was typed
         begin, *more = words.split("...")
         assert said.startswith(begin) and all(part in said for part in more), said
         for shown in bad.keys() & {"reps", "shape", "repeats", "tiles"}:

@@ -339,11 +339,8 @@ def test_compare_runs_by_turns_and_shows_the_program_once(before, tmp_path):
     written(tmp_path, {"script.py": COMPARED})
     command = ["-m", "tilecore", *before, "compare", "--rounds", "2", "--json", "-", "script.py"]
     code, out, err = ran(tmp_path, *command)
-    assert (
-        code == 0
-        and out.startswith("once\n{")
-        and err.startswith("once too\n\ntilecore compare: 2 runs each, by turns")
-    )
+    assert code == 0 and out.startswith("once\n{")
+    assert err.startswith("once too\n\ntilecore compare: 2 runs each, by turns")
     assert (tmp_path / "log").read_text() == "False True " * 2
     found = json.loads(out[5:])
     assert [*found] == ["plain", "tilecore"]
@@ -452,10 +449,8 @@ def test_profile_tells_at_the_very_end(tmp_path):
     assert trace.endswith("KeyError: 'its own'\n") and "tilecore" not in trace
     assert sorted(os.listdir(tmp_path)) == ["script.py", "t.json"]
     found = json.loads((tmp_path / "t.json").read_text())
-    assert set(found) == {"seconds", "profile_seconds", "numpy_seconds", "tilecore_seconds", "sites"} | {
-        "page_faults",
-        "system_seconds",
-    }
+    names = "seconds profile_seconds numpy_seconds tilecore_seconds page_faults system_seconds sites"
+    assert {*found} == {*names.split()}
     site, odd = sorted(found["sites"], key=lambda site: -site["calls"])
     assert site["inputs"] == {"(256, 256, 1), uint8, C, (1, 1, 3)": 7}
     assert (site["calls"], site["measured"], site["bytes"], site["function"]) == (7, 7, 7 * 3 * 2**16, "work")

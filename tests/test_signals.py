@@ -5,7 +5,6 @@ instruction. But C calls both it and the function after it (`operator.call`), so
 not yet written at that moment is known of one thread alone: while it has no processor, a worker may write all the rest.
 """
 
-import collections
 import gc
 import io
 import operator
@@ -20,23 +19,16 @@ from functools import partial
 
 import numpy as np
 import pytest
-from prelude import descriptors_now
+from prelude import MIB, descriptors_now, interrupted
 
 import tilecore
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._profile import measure
 
-MIB = 2**20
 ROWS = 600  # of 1 MiB each: some checks for signals, one in 50 ms
 PART = np.s_[::75, :: MIB // 8]  # threads begin at both ends, and what lies between is written last
 
 pytestmark = [pytest.mark.quick, pytest.mark.whole_process, pytest.mark.usefixtures("usual_signals")]
-
-
-def interrupted(call, *arguments, **keywords):
-    """The result of a call, of a function in C, during which a signal arrives."""
-    calls = [interrupt_main, partial(call, *arguments, **keywords)]
-    return collections.deque(map(operator.call, calls), maxlen=1).pop()
 
 
 @pytest.fixture(autouse=True)
@@ -157,13 +149,10 @@ def test_a_handler_may_reshape_the_input(out):
 def test_what_a_handler_raises_in_the_first_large_call(kind, program):
     """The first call reads files and modules, and expects errors of some: the handler's is not one of them."""
     program(f"""
-import multiprocessing, operator, signal
-from _thread import interrupt_main
-from functools import partial
+import multiprocessing
 def handler(signum, frame): raise {kind}("a handler's")
 signal.signal(signal.SIGINT, handler)
-calls = map(operator.call, [interrupt_main, partial(tilecore.tile, numpy.ones(2**20, "u1"), 40)])
-refuse(partial(list, calls), {kind}, "a handler's")
+refuse(partial(interrupted, tilecore.tile, numpy.ones(MIB, "u1"), 40), {kind}, "a handler's")
 """)
 
 
@@ -270,7 +259,6 @@ def test_many_small_pieces_can_be_interrupted():
 def test_a_daemon_thread_outlives_the_interpreter(program):
     """A thread that still writes does not ask the ended interpreter whether a signal has come."""
     program("""
-import threading
 libc, pointer = ctypes.CDLL(None), ctypes.c_void_p
 libc.__cxa_atexit(ctypes.cast(libc.usleep, pointer), pointer(500000), None)    # so long it still writes
 x, out = numpy.zeros((2**25, 2), "u1")[:, 0], numpy.empty(2**29, "u1")

@@ -9,7 +9,6 @@ pytestmark = pytest.mark.process
 
 # Threads of a small stack make what the main thread expects.
 PROGRAM = """
-from functools import partial
 from declared import c_sizes, execute, execute_region, make_plan, tile_once
 from ways import LAYOUTS, each_way, make_items
 

@@ -53,17 +53,8 @@ def test_num_threads_decorates_functions():
 
 def test_num_threads_decorates_no_function_that_runs_later():
     """The block would end before its code runs."""
-
-    def generator():
-        yield
-
-    async def coroutine():
-        pass
-
-    async def asynchronous_generator():
-        yield
-
-    for function in generator, coroutine, asynchronous_generator:
+    exec("def generator(): yield\nasync def coroutine(): pass\nasync def both(): yield", functions := {})
+    for function in map(functions.get, ("generator", "coroutine", "both")):
         with pytest.raises(TypeError, match="^num_threads: .*; use `with` inside it$"):
             tilecore.num_threads(1)(function)
 

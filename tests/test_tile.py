@@ -35,10 +35,8 @@ def test_at_the_bounds_of_small_results(oracle, nbytes):
 
 
 def test_reps_of_every_kind():
-    for reps in (
-        *(2, np.int8(2), np.uint64(2), np.array(2), [2], (2,), np.array([2], "u1"), {2: None}, range(2, 3)),
-        *(iter([2]), memoryview(b"\2")),
-    ):
+    twos = [2, np.int8(2), np.uint64(2), np.array(2), [2], (2,), np.array([2], "u1"), {2: None}, range(2, 3)]
+    for reps in (*twos, iter([2]), memoryview(b"\2")):
         assert tilecore.tile([1, 2], reps).shape == (4,)
     x = np.arange(3)
     assert not np.shares_memory(tilecore.tile(x, 1), x)  # a copy, though nothing repeats

@@ -102,29 +102,8 @@ PyObject *tile_rows(PyObject *, PyObject *args)
     return result;
 }
 
-// middle(source: bytes, repeats: int, start: int, stop: int) -> bytes, that part of the repeated source.
-PyObject *middle(PyObject *, PyObject *args)
-{
-    const char *source;
-    Py_ssize_t length, repeats, start, stop;
-    if (!PyArg_ParseTuple(args, "y#nnn", &source, &length, &repeats, &start, &stop)) return nullptr;
-    const Plan plan(tilecore_plan_new(1, &length, &repeats, 1));
-    if (!plan) return nullptr;
-    ptrdiff_t output;
-    tilecore_plan_output_shape(plan.get(), &output);
-    if (start < 0 || start > stop || stop > output) {
-        PyErr_SetString(PyExc_ValueError, "expected 0 <= start <= stop <= the output's length");
-        return nullptr;
-    }
-    PyObject *result = PyBytes_FromStringAndSize(nullptr, stop - start);
-    if (result != nullptr)
-        tilecore_plan_execute_region(plan.get(), source, nullptr, PyBytes_AS_STRING(result), nullptr, &start, &stop, 1);
-    return result;
-}
-
 PyMethodDef methods[] = {
     {"tile_rows", tile_rows, METH_VARARGS, nullptr},
-    {"middle", middle, METH_VARARGS, nullptr},
     {"tile_any", tile_any, METH_VARARGS, nullptr},
     {"tile_in_threads", tile_in_threads, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
