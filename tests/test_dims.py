@@ -93,6 +93,14 @@ def test_any_text_is_a_symbol(one, two):
     assert eval(str(product), names) == expected
 
 
+@pytest.mark.parametrize("text", [
+    "((9**63)**63)**63", "9" * 19 + "1", "-" * 5000 + "1", "Max(Max(a, b, c, d), Max(e, f, g, h), i, j)", "floor()",
+])  # fmt: skip
+def test_what_cannot_be_read_in_time_is_one_symbol(text):
+    pytest.importorskip("sympy")
+    assert multiply(text, 2, products=True) == (f"2*{text}" if text.isdigit() else f"2*({text})")
+
+
 def test_products_need_sympy(monkeypatch):
     monkeypatch.setitem(sys.modules, "sympy", None)
     with pytest.raises(ImportError, match="^ONNX Tile-13: products=True needs SymPy: pip install sympy; "):

@@ -125,6 +125,22 @@ def test_a_handler_may_tile(threads, out):
     assert len(seen) == 2 and (y[:: ROWS + 1, ::4096] == 1).all()
 
 
+def test_handlers_within_handlers_do_not_exhaust_the_stack(out):
+    """A check takes 30 KiB of it. Within 16 handlers a call ends before the next handler runs."""
+    ended = []
+
+    def handler(signum, frame):
+        ended.append(bool((out[PART] == 1).all()))
+        out[PART] = 7
+        if len(ended) < 18:
+            interrupted(tilecore.tile, INPUT, (ROWS, 1), out, threads=1)
+
+    signal.signal(signal.SIGINT, handler)
+    out[PART] = 7
+    interrupted(tilecore.tile, INPUT, (ROWS, 1), out, threads=1)
+    assert ended == [False] * 16 + [True] * 2
+
+
 def test_a_handler_may_reshape_the_input(out):
     """NumPy then frees the strides that the call began with, and other arrays reuse that memory."""
     half, ones = MIB // 2, (1,) * 14

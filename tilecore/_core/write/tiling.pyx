@@ -277,6 +277,9 @@ cdef int choose_threads(const tilecore_job *job, int kind, Stores stores, Py_ssi
 # Python delivers signals to the main thread alone, so only a call in the main thread checks for them. Another thread
 # must not take the GIL here: a daemon thread keeps running while the process ends, and the interpreter may be gone.
 
+cdef int handlers_within = 0  # checks in progress, each in a handler of the one before; with the GIL
+
+
 cdef void begin_checks(WriteOptions *options, bint on) noexcept nogil:
     """Before the call. The first check comes early: a Ctrl-C just before a long call ends that call soon."""
     options.next_check = tilecore_nanoseconds(0) + TILECORE_FIRST_CHECK_NANOSECONDS if on else LLONG_MAX
@@ -285,7 +288,9 @@ cdef void begin_checks(WriteOptions *options, bint on) noexcept nogil:
 
 cdef int check_signals(WriteOptions *options, Py_ssize_t nbytes) noexcept nogil:
     """Count `nbytes`; check for signals if it is time. Return 0, or -1 with an exception set."""
+    global handlers_within
     cdef long long now
+    cdef int status
     options.unchecked += nbytes
     if options.unchecked < TILECORE_CHECK_BYTES:
         return 0
@@ -295,7 +300,12 @@ cdef int check_signals(WriteOptions *options, Py_ssize_t nbytes) noexcept nogil:
         return 0
     options.next_check = now + TILECORE_CHECK_NANOSECONDS
     with gil:
-        return PyErr_CheckSignals()
+        if handlers_within >= 16:  # each takes 30 KiB of the stack, which Python's limit of recursion does not know
+            return 0
+        handlers_within += 1
+        status = PyErr_CheckSignals()
+        handlers_within -= 1
+        return status
 
 
 if tilecore_register_workers():
