@@ -55,9 +55,9 @@ def measure(side: str, command: list[str], environment: dict[str, str], shown: b
     pid, begin = 0, perf_counter()
     with tempfile.TemporaryFile() as errors:
         actions: list[Any] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
-        if not shown:
+        if not shown:  # `errors` first: it has number 0 or 1 if this command was started without such a stream
+            actions.insert(0, (os.POSIX_SPAWN_DUP2, errors.fileno(), 2))
             actions.append((os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0))
-            actions.append((os.POSIX_SPAWN_DUP2, errors.fileno(), 2))
         try:
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # handlers wait for `pid`
             try:
