@@ -168,3 +168,13 @@ def test_without_standard_error_there_is_no_table(capfd, monkeypatch):
     with tilecore.profile():
         np.tile(np.arange(3), 2)
     assert capfd.readouterr() == ("", "")
+
+
+def test_no_python_code_runs_when_a_measured_result_is_freed():
+    called = []
+    with tilecore.profile():
+        result = np.tile(np.zeros(50_000), 2)
+        sys.setprofile(lambda frame, event, argument: called.append(event))
+        del result
+        sys.setprofile(None)
+    assert "call" not in called and not module.kept

@@ -373,6 +373,16 @@ def test_compare_ends_with_a_program_that_fails(code, ends, told, tmp_path):
 
 
 @needs_wait4
+@pytest.mark.parametrize("closed", [0, 1])
+def test_compare_without_standard_streams(closed):
+    program = "import os, sys; os.write(2, b'why'); sys.exit('PYTHONPATH' in os.environ)"
+    command = [sys.executable, "-m", "tilecore", "compare", "-c", program]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, preexec_fn=lambda: os.close(closed))
+    told = "whywhytilecore: the program ended with exit code 1 (tilecore); nothing is compared\n"
+    assert (done.returncode, done.stderr) == (1, told)
+
+
+@needs_wait4
 @pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize("ignored", ["", "signal.pthread_sigmask(signal.SIG_BLOCK, {1, 2, 15}); "])

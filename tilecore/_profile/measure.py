@@ -191,9 +191,12 @@ class Profile:
             if copy.nbytes >= MIN_BYTES and self.retained < get_max_bytes() // 8:
                 # This result lives as long as NumPy's: memory that is freed now would make later calls faster.
                 self.retained += copy.nbytes
-                weakref.finalize(result if result.base is None else result.base, id, copy).atexit = False
+                # No Python code frees it: what a signal handler raised there would be lost.
+                owner = result if result.base is None else result.base
+                kept[id(copy)] = copy, weakref.ref(owner, partial(kept.pop, id(copy)))
 
 
+kept: dict[int, Any] = {}  # tilecore's results, by `id`, and references to NumPy's
 active: list[Profile] = []  # the profiles that measure, the outermost first
 lock, local = threading.RLock(), threading.local()  # a signal handler may measure in the midst of a measurement
 
