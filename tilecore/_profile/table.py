@@ -24,8 +24,8 @@ def make_table(totals: dict[str, float], rows: list[Row], threads: int, children
         )
     elif not rows:
         texts.append(
-            "Not measured: calls in functions compiled by Numba, calls that replace_numpy_tile serves, and products and "
-            "assignments that broadcast."
+            "Not measured: calls in functions compiled by Numba, calls that replace_numpy_tile serves, and what "
+            "broadcasts in products and assignments."
         )
     lines = [""]
     for text in filter(None, [*texts, *notes]):
