@@ -31,8 +31,8 @@ def compare(option: str, name: str, arguments: Sequence[str], path: str, rounds:
         raise ValueError("compare: this system does not report a process' page faults and memory; use profile")
     if why := refusal():
         raise ValueError(why)
-    if (option, name) == ("", "-"):
-        raise ValueError("compare: standard input can be read only once, expected a file, -m or -c")
+    if not option and (name == "-" or (os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name))):
+        raise ValueError(f"compare: {name} can be read only once, expected a file, -m or -c")
     if SITE in (paths := os.environ.get("PYTHONPATH", "").split(os.pathsep)):  # within `tilecore run`
         os.environ["PYTHONPATH"] = os.pathsep.join(folder for folder in paths if folder != SITE)
     programs = {"plain": prepare(option, name, arguments)}

@@ -89,29 +89,39 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {ast.Add: add, ast.Sub: sub,
 
 
 def read_expression(dim: int | str) -> Any:
-    """A dimension for SymPy. A text that cannot be read is one symbol. (SymPy's own parser would execute the text.)"""
+    """A dimension for SymPy. A text that cannot be read, or takes long, is one symbol.
+
+    SymPy's own parser would execute the text.
+    """
     sympy = import_module("sympy")
+
+    def count(node: ast.expr, kind: type) -> int:
+        return sum(isinstance(part, kind) for part in ast.walk(node))
 
     def read(node: ast.expr) -> Any:
         match node:
             case ast.Name(name):
                 return sympy.Symbol(name, integer=True, nonnegative=True)
-            case ast.Constant(number) if type(number) is int:
+            case ast.Constant(number) if type(number) is int and number <= INT64_MAX:
                 return sympy.Integer(number)
-            case ast.BinOp(left, ast.Pow(), ast.Constant(int(power))) if power < 64:  # 9**9**9 would take forever
+            case ast.BinOp(left, ast.Pow(), ast.Constant(int(power))) if power < 64 and not count(left, ast.Pow):
                 return read(left) ** power
             case ast.BinOp(ast.BinOp(first, ast.Mult(), second), ast.Mult() as sign, right):
                 return read(ast.BinOp(first, sign, ast.BinOp(second, sign, right)))  # 2*(N + 1) would be 2*N + 2
             case ast.BinOp(left, sign, right) if type(sign) in _OPERATORS:
                 return _OPERATORS[type(sign)](read(left), read(right))
-            case ast.Call(ast.Name("floor" | "ceiling" | "Max" | "Min" as name), arguments, []):
+            case ast.Call(ast.Name("floor" | "ceiling" | "Max" | "Min" as name), arguments, []) if (
+                count(node, ast.Name) - count(node, ast.Call) <= 8
+            ):
                 return getattr(sympy, name)(*map(read, arguments))
         raise SyntaxError
 
     try:
-        return read(ast.parse(f"({dim})", mode="eval").body)
-    except (SyntaxError, ValueError):
-        return sympy.Symbol(dim if re.fullmatch(r"[\w.:]+", str(dim)) else f"({dim})")
+        if len(text := str(dim)) <= 400:
+            return read(ast.parse(f"({text})", mode="eval").body)
+        raise SyntaxError
+    except (SyntaxError, TypeError, ValueError):
+        return sympy.Symbol(dim if re.fullmatch(r"[\w.:]+", text) else f"({dim})")
 
 
 def check_products(value: object) -> None:
@@ -128,7 +138,8 @@ def tile_dims(dims: Dims, repeats: Dims, products: bool = False) -> Dims:
     result = tuple(multiply(dim, repeat, products) for dim, repeat in zip(dims, repeats, strict=True))
     for axis, size in enumerate(result):
         if isinstance(size, int) and size > INT64_MAX:
-            raise RequestError(ValueError, f"axis {axis} overflows int64: {dims[axis]} * {repeats[axis]}")
+            factors = [str(dims[axis])[:80], str(repeats[axis])[:80]]
+            raise RequestError(ValueError, f"axis {axis} overflows int64: {' * '.join(factors)}")
     return result
 
 
