@@ -103,7 +103,8 @@ def test_pythons_options_end_where_it_ends_them(command, own, tmp_path):
     ("profile", "--json folder script.py", "folder: not a regular file; use - for standard output"),
     ("run", "--json t.json script.py", "unrecognized arguments: --json"),
     ("compare", "--rounds 0 script.py", "argument --rounds: expected a positive integer, got '0'"),
-    ("compare", "-", "- can be read only once"), ("compare", "/dev/null", "/dev/null can be read only once"), ("compare", "absent.py", "absent.py: No such file"),
+    *[("compare", name, f"{name} can be read only once") for name in ("-", "/dev/null")],
+    ("compare", "absent.py", "absent.py: No such file"),
 ])  # fmt: skip
 def test_what_is_not_found_is_one_line(command, options, text, tmp_path):
     (tmp_path / "folder").mkdir()
