@@ -375,10 +375,11 @@ def test_compare_ends_with_a_program_that_fails(code, ends, told, tmp_path):
 
 @needs_wait4
 @pytest.mark.parametrize("closed", [0, 1])
-def test_compare_without_standard_streams(closed):
+def test_compare_without_standard_streams(closed, tmp_path):
     program = "import os, sys; os.write(2, b'why'); sys.exit('PYTHONPATH' in os.environ)"
     command = [sys.executable, "-m", "tilecore", "compare", "-c", program]
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, preexec_fn=lambda: os.close(closed))
+    options = {"cwd": tmp_path, "text": True, "preexec_fn": lambda: os.close(closed)}
+    done = subprocess.run(command, stderr=subprocess.PIPE, **options)
     told = "whywhytilecore: the program ended with exit code 1 (tilecore); nothing is compared\n"
     assert (done.returncode, done.stderr) == (1, told)
 
@@ -387,10 +388,11 @@ def test_compare_without_standard_streams(closed):
 @pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize("ignored", ["", "signal.pthread_sigmask(signal.SIG_BLOCK, {1, 2, 15}); "])
-def test_a_signal_ends_the_program_that_is_compared(name, ignored):
+def test_a_signal_ends_the_program_that_is_compared(name, ignored, tmp_path):
     code = f"import os, signal, time; {ignored}print(os.getpid(), flush=True); time.sleep(60)"
     command = [sys.executable, "-m", "tilecore", "compare", "-c", code]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, cwd=tmp_path, text=True, **pipes)
     child = int(process.stdout.readline())
     process.send_signal(number := getattr(signal, name))
     out, err = process.communicate(timeout=50)

@@ -1,4 +1,4 @@
-/* Compilers, and the sizes that several files use; all headers here include it, and config.pxd. The bounds of rows are
+/* Compilers, and sizes that several files or the documentation use; the other headers of _core include it. The bounds of rows are
  * in kernels.c, short_rows.h and each set's `choose`, those of chunks in workers.h. C11 / C++17; no Python.h. */
 #pragma once
 
@@ -48,8 +48,8 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
                            TILECORE_ARRAYS,
                            TILECORE_TASK_KINDS };
 
-/* A call in the main thread that writes at least TILECORE_CHECK_BYTES checks for signals first after 5 ms, and then
- * this often. It reads the clock after each chunk (workers.c), and after TILECORE_CHECK_BYTES of smaller parts: to
+/* A call in the main thread that writes at least TILECORE_CHECK_BYTES checks for signals after
+ * TILECORE_FIRST_CHECK_NANOSECONDS, then every TILECORE_CHECK_NANOSECONDS. It reads the clock after each chunk (workers.c), and after TILECORE_CHECK_BYTES of smaller parts: to
  * write these takes less than 0.1 s, even if they lie 4 KiB apart in the source. */
 #define TILECORE_CHECK_NANOSECONDS 50000000
 #define TILECORE_FIRST_CHECK_NANOSECONDS 5000000
@@ -74,7 +74,7 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #define TILECORE_QUERY_BYTES ((ptrdiff_t)4 << 20)
 
 /* If no result is freed for this time, all idle memory is released. A gigabyte that is allocated anew each minute costs
- * at most 1 % of the time. `TIMES` in tests/test_docs.py has the texts that state both times. */
+ * at most 1 % of the time. */
 #ifndef TILECORE_IDLE_MILLISECONDS
 #define TILECORE_IDLE_MILLISECONDS 60000
 #endif

@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import Any, Self, TypedDict, final
 
-# Of a profile: see Site.row and Profile.report in measure.py. As classes they would take a line for each key.
+# Of a profile: see Site.row and Profile in measure.py. As classes they would take a line for each key.
 # fmt: off
 _Site = TypedDict("_Site", {  # noqa: UP013
     "file": str, "line": int, "function": str, "code": str, "calls": int, "measured": int, "bytes": int,
@@ -9,7 +9,8 @@ _Site = TypedDict("_Site", {  # noqa: UP013
     "inputs": dict[str, int],
 })
 _Table = TypedDict("_Table", {  # noqa: UP013
-    "seconds": float, "profile_seconds": float, "numpy_seconds": float, "tilecore_seconds": float, "sites": list[_Site],
+    "seconds": float, "profile_seconds": float, "numpy_seconds": float, "tilecore_seconds": float,
+    "page_faults": int, "system_seconds": float, "sites": list[_Site],
 })
 # fmt: on
 

@@ -33,7 +33,8 @@ cdef class Version:
     min_repeat : int or None
         A smaller one is an error. None: `check` decides about negative repeats.
     max_elements : int, optional
-        The most elements that the result may have. With this limit, it may not be empty either.
+        The most elements that the result may have. With this limit, it may not be empty either. `ranks`, a `min_repeat`
+        above 0 and `max_elements` only decide which calls take the fast way: `check` must raise their errors.
     names : mapping
         The specification's names for the core's arguments, as `format_error` takes them.
     check : function, optional
@@ -67,7 +68,8 @@ cdef class Version:
             raise format_error(error, self.name, tensor, self.names, repeats=repeats) from error.__cause__
 
     cdef tile_within(self, input, repeats):
-        """The tiling, if the numbers above allow the request and reading it runs no code of the caller; else None."""
+        """The tiling, or None: if types, ranks, least repeat or most elements do not allow the request, or if reading it
+        might run code of the caller."""
         cdef Py_ssize_t counts[MAX_RANK]
         cdef int n
         if not (cnp.PyArray_CheckExact(input) and has_type(input, self.type_mask)

@@ -1,6 +1,4 @@
-"""Tilings as Dask arrays: lazy, larger than memory, one task for each chunk of the result.
-
-A large input that has to be cut takes more.
+"""Tilings as Dask arrays: lazy, larger than memory, one task for each chunk of the result; more if the input is cut.
 
 `dask.array.tile` joins copies of the input, each of at least one chunk: 10 000 for a pattern repeated 100
 times along two axes. Here each chunk of the result is a region of the tiling, by `tilecore.tile_region`:

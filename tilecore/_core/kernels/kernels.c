@@ -1,4 +1,4 @@
-/* The table of instruction sets, what this processor has, and the bounds by which sets choose a kernel. The module
+/* The table of instruction sets, what this processor has, and the bounds that several sets share. The module
  * resources/processor.pyx is linked with it. kernels.h explains the kernels. C11 / C++17; no Python.h. */
 #include "packing.h"
 

@@ -46,5 +46,5 @@ cdef inline bint packs_items(Py_ssize_t itemsize) noexcept nogil:
 # Chosen once, when the module is imported, and only read afterwards, so any thread may.
 cdef const tilecore_set *kernels
 cdef Py_ssize_t stream_bytes    # outputs of this size or more are written past the caches, unless calls learn better
-cdef Py_ssize_t cached_bytes    # the caches hold an output of this size, by timings
+cdef Py_ssize_t cached_bytes    # half of the last cache, at most 20 MiB: by timings, it holds an output of this size
 cdef Py_ssize_t move_bytes      # blocks of this size or more are copied by tilecore_move

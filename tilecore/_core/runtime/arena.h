@@ -5,8 +5,8 @@
  *     char *data = tilecore_arena_alloc(bytes, &prefaulted);    // bytes >= 1. NULL: the caller allocates as usual
  *     if (!tilecore_arena_free(data)) free(data);               // 0: it is not from here, and nothing was done
  *
- * Any thread may call these, also at exit and without the GIL. One lock guards everything, system calls included; only
- * pages are populated outside it. fork() waits for this lock. As with malloc, nobody may use what is freed. Pages that
+ * Any thread may call these, also at exit and without the GIL. One lock guards the arenas, system calls included.
+ * Outside it pages are populated, and glibc's heap is raised and trimmed. fork() waits for this lock. As with malloc, nobody may use what is freed. Pages that
  * their owner changed by mprotect or madvise stay changed. On other systems than Linux nothing is recycled. */
 #pragma once
 

@@ -1,6 +1,7 @@
 /* An output is hot if the last call wrote it at most 0.2 ms ago: a core moves 4 to 8 MB in this time, so the caches
  * still hold most of it. In such a loop a result gets the pages of the one before. Which stores are faster depends on
- * the process' share of the caches, and no instruction reports that. So calls try both kinds of stores:
+ * the process' share of the caches, and no instruction reports that. So calls try both kinds of stores,
+ * first the one that the bound says (here, below it, ordinary ones):
  *
  *     calls     o o o o O O O O | s s s s S S S S | the faster kind .. 256 | o ..     O, S: timed, the shortest counts
  *

@@ -3,7 +3,8 @@
 The inner loops of a nest that write at most TILECORE_BLOCK_BYTES are a *block*: kernels make it once, from the
 innermost dimension outward. The loops outside go over blocks, in a new order: loops that move in the source, and
 inside them loops that repeat. So every block is written to all of its destinations while it is cached, and the source
-is read once. A block that nothing outside repeats need not stay cached, and may have MAX_MOVED_BYTES.
+is read once. With ordinary stores, a block that nothing outside repeats need not stay
+cached, and may have MAX_UNREPEATED_BYTES.
 
     nest of (1024, 1024) float32 tiled (4, 4):   row 4096, 4x 4096, 1024 rows, 4x 16777216
     block: row 4096, 4 times = 16384 bytes;      for each of 1024 rows: to 4 destinations
@@ -27,7 +28,7 @@ cdef enum:
     # From this many bytes on, rows with gaps between them bypass the cache one by one; shorter rows form a block.
     MIN_STREAMED_ROW = 256
     # Of a block that nothing outside repeats: to start a kernel takes as long as writing some 2 KiB.
-    MAX_MOVED_BYTES = 65536
+    MAX_UNREPEATED_BYTES = 65536
 
 
 cdef void choose_blocks(Blocks *blocks, const Nest *nest, char *dst, const char *src, Stores stores) noexcept nogil:
@@ -56,7 +57,7 @@ cdef Py_ssize_t choose_inner(Blocks *blocks, const Nest *nest, bint stream) noex
             blocks.dense = False
         if payload * top.count > most:
             if not stream and nothing_repeats(nest, n):
-                most = MAX_MOVED_BYTES
+                most = MAX_UNREPEATED_BYTES
             if payload * top.count > most:
                 break
         blocks.inner[n] = top

@@ -51,7 +51,7 @@ cdef enum:
     STREAMED_BYTES = 1 << 20
     # Of a panel in scratch, if items have 1 or 2 bytes: it holds longer parts of rows, which share fewer lines.
     STREAMED_ROWS_BYTES = 524288
-    CACHED_BYTES = 1 << 20  # an output that may fit the second-level cache together with its source
+    SECOND_CACHE_BYTES = 1 << 20  # an output that may fit the second-level cache together with its source
     MIN_STREAMED_TRANSPOSED = 512       # rows of this many bytes or more may bypass the caches
     MIN_STREAMED_DEINTERLEAVED = 2048   # likewise
     # Packers
@@ -107,7 +107,7 @@ cdef void choose_destination(Panels *panels, Py_ssize_t size) noexcept nogil:
     cdef const Loop *loop = &panels.packing.loop[0]
     cdef Py_ssize_t row_bytes = loop[panels.packing.along_row].count * panels.packing.itemsize
     cdef bint transposed = panels.packing.packer == TRANSPOSE
-    panels.store_mode = kernels.large_store_mode if size > CACHED_BYTES else TILECORE_BY_TILES
+    panels.store_mode = kernels.large_store_mode if size > SECOND_CACHE_BYTES else TILECORE_BY_TILES
     if panels.stores == PAST_CACHES:
         panels.store_mode = TILECORE_BY_LINES
         panels.direct = panels.packing.packer != GATHER and row_bytes >= (

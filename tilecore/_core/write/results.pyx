@@ -73,7 +73,7 @@ cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array):
     cdef cnp.ndarray result
     if (not is_small(plan) or plan.nbytes > max_bytes
             or (not 0 <= cnp.PyArray_TYPE(array) < cnp.NPY_OBJECT and PyDataType_REFCHK(array.descr))):
-        return None  # numbers, most arrays, hold no references: the descr of these is not looked at
+        return None  # a dtype with references; for numbers, most arrays, descr is not read
     if not PyArray_IS_C_CONTIGUOUS(array):
         return make_packed(plan, array)
     result = try_array(plan.ndim, plan.output, array.descr, NULL, 0)
@@ -119,7 +119,7 @@ cdef inline void write_small_result(const Plan *plan, cnp.ndarray result, const 
 cdef void pack_on_stack(char *dst, cnp.ndarray array) noexcept:
     """Copy the items to `dst`, in C order: the last two axes by tilecore_gather.
 
-    So few items are copied before `pack`, panels.pyx, has chosen a kernel.
+    So few items are copied in less time than `choose_packer`, panels.pyx, needs to choose a kernel.
     """
     cdef Loop outer[MAX_LOOPS]
     cdef Py_ssize_t at[MAX_LOOPS]   # the positions in them

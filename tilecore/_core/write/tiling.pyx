@@ -1,10 +1,9 @@
 """A plan, and the StridedArrays of source and result -> bytes of the whole result, or of a region.
 
 The code from write_tiling to run_task writes every result, except small new ones (make_small) and items that NumPy
-copies (references.pyx).
-Panels and blocks are numbered, so that threads take ranges of the numbers. Beside it, this module decides by how many
-threads each job is written, and whether a call checks for signals. It ends early only if a signal handler raises: the
-plan has checked every offset, and without workers the caller writes alone.
+copies (references.pyx). Panels and blocks are numbered, so that threads take ranges of the numbers. This module also
+decides how many threads write each job, and when a call checks for signals. A call ends early only if a signal handler
+raises: the plan has checked every offset, and without workers the caller writes alone.
 """
 
 from libc.limits cimport LLONG_MAX

@@ -7,7 +7,7 @@
 enum {
     TILECORE_EXPAND_ROW = 16,       /* a shuffle takes from 16 source bytes */
     TILECORE_EXPAND_SPAN = 64,      /* the longest span of rows that are expanded */
-    TILECORE_EXPAND_ROWS = 48,      /* masks pay for so many rows, and for four rows a byte of a span */
+    TILECORE_EXPAND_ROWS = 48,      /* masks pay from so many rows on, if these are 4 times a span's bytes */
     TILECORE_EXPAND_MORE = 4096,    /* masks of each vector after the second pay for so many bytes of output */
     TILECORE_PATTERN_ROW = 32
 };
