@@ -68,8 +68,7 @@ cdef class Version:
             raise format_error(error, self.name, tensor, self.names, repeats=repeats) from error.__cause__
 
     cdef tile_within(self, input, repeats):
-        """The tiling, or None: if types, ranks, least repeat or most elements do not allow the request, or if reading it
-        might run code of the caller."""
+        """The tiling; None if types, ranks, least repeat or most elements forbid it, or if reading may run other code."""
         cdef Py_ssize_t counts[MAX_RANK]
         cdef int n
         if not (cnp.PyArray_CheckExact(input) and has_type(input, self.type_mask)
