@@ -68,7 +68,7 @@ cdef class Version:
             raise format_error(error, self.name, tensor, self.names, repeats=repeats) from error.__cause__
 
     cdef tile_within(self, input, repeats):
-        """The tiling; None if types, ranks, least repeat or most elements forbid it, or reading may run foreign code."""
+        """The tiling; None if types, ranks, least repeat or most elements forbid it, or reading may run any code."""
         cdef Py_ssize_t counts[MAX_RANK]
         cdef int n
         if not (cnp.PyArray_CheckExact(input) and has_type(input, self.type_mask)
