@@ -176,7 +176,7 @@ cpdef list draw_integers(given, str argument):
     return integers
 
 
-cpdef int check_length(Py_ssize_t length, str argument) except -1:
+cpdef int check_length(long long length, str argument) except -1:  # an unknown dimension may be as large as int64
     if length > MAX_RANK:
         raise RequestError(ValueError, f"must have at most {MAX_RANK} entries, NumPy's largest rank", argument)
     return 0
