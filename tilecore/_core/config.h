@@ -1,5 +1,6 @@
-/* Compilers, and sizes that several files or the documentation use; the other headers of _core include it. The bounds of rows are
- * in kernels.c, short_rows.h and each set's `choose`, those of chunks in workers.h. C11 / C++17; no Python.h. */
+/* Compilers, and sizes that several files or the documentation use; the other headers of _core include it. The bounds
+ * of rows are in kernels.c, short_rows.h and each set's `choose`, those of chunks in workers.h. C11 / C++17; no
+ * Python.h. */
 #pragma once
 
 #if !defined(_GNU_SOURCE) /* runtime/ needs it on Linux; Python.h defines it too */
@@ -49,8 +50,9 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
                            TILECORE_TASK_KINDS };
 
 /* A call in the main thread that writes at least TILECORE_CHECK_BYTES checks for signals after
- * TILECORE_FIRST_CHECK_NANOSECONDS, then every TILECORE_CHECK_NANOSECONDS. It reads the clock after each chunk (workers.c), and after TILECORE_CHECK_BYTES of smaller parts: to
- * write these takes less than 0.1 s, even if they lie 4 KiB apart in the source. */
+ * TILECORE_FIRST_CHECK_NANOSECONDS, then every TILECORE_CHECK_NANOSECONDS. It reads the clock after each chunk
+ * (workers.c), and after TILECORE_CHECK_BYTES of smaller parts: to write these takes less than 0.1 s, even if they lie
+ * 4 KiB apart in the source. */
 #define TILECORE_CHECK_NANOSECONDS 50000000
 #define TILECORE_FIRST_CHECK_NANOSECONDS 5000000
 #define TILECORE_CHECK_BYTES ((ptrdiff_t)4 << 20)

@@ -6,8 +6,9 @@
  *     if (!tilecore_arena_free(data)) free(data);               // 0: it is not from here, and nothing was done
  *
  * Any thread may call these, also at exit and without the GIL. One lock guards the arenas, system calls included.
- * Outside it pages are populated, and glibc's heap is raised and trimmed. fork() waits for this lock. As with malloc, nobody may use what is freed. Pages that
- * their owner changed by mprotect or madvise stay changed. On other systems than Linux nothing is recycled. */
+ * Outside it pages are populated, and glibc's heap is raised and trimmed. fork() waits for this lock. As with malloc,
+ * nobody may use what is freed. Pages that their owner changed by mprotect or madvise stay changed. On other systems
+ * than Linux nothing is recycled. */
 #pragma once
 
 #include "../config.h"
