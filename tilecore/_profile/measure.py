@@ -33,7 +33,7 @@ from tilecore._core.tileplan import output_shape
 from tilecore._profile.process import (
     FAULTS,
     children_seconds,
-    clock,
+    choose_clock,
     describe_others,
     explain_failure,
     page_faults,
@@ -43,6 +43,7 @@ from tilecore._profile.process import (
 from tilecore._profile.table import FEW, Row, make_table
 from tilecore._units import with_unit
 
+clock = choose_clock()
 BUDGET, SHARE = 1.0, 0.1  # pairs may take BUDGET seconds, and SHARE of the time since the start
 FIRST, SAMPLED = 100, 1 / 64  # a place's first calls are all pairs; later, this part of them
 MAX_PAIRS = 10_000  # kept for one place and size

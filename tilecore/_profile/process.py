@@ -32,9 +32,6 @@ def choose_clock() -> Callable[[], float]:
     return perf_counter
 
 
-clock = choose_clock()
-
-
 def page_faults() -> int:
     """This process' page faults until now; 0 on Windows, which does not count them."""
     if sys.platform == "win32":
