@@ -4,7 +4,6 @@ Each run is a process of its own. The system counts the children that it waited 
 process. Standard input is empty, because it can be read only once.
 """
 
-import json
 import os
 import re
 import signal
@@ -16,7 +15,7 @@ from statistics import median
 from time import monotonic, perf_counter, sleep
 from typing import Any
 
-from tilecore._cli.files import open_output, write_all
+from tilecore._cli.files import write_json
 from tilecore._cli.run import SITE, prepare, refusal
 from tilecore._profile.process import describe_others, print_text, processor_seconds
 from tilecore._units import with_unit
@@ -45,9 +44,7 @@ def compare(option: str, name: str, arguments: Sequence[str], path: str, rounds:
                 found[side][key].append(value)
     print_text(make_table(**found, others=describe_others(before)), sys.stderr)
     if path:
-        data = json.dumps(found, indent=1).encode() + b"\n"
-        with open_output(path, len(data), True) as fd:
-            write_all(fd, memoryview(data))
+        write_json(path, found)
 
 
 def measure(side: str, command: list[str], environment: dict[str, str], shown: bool) -> tuple[float, float, int, int]:

@@ -126,8 +126,9 @@ def open_input(path: str) -> Iterator[NDArray[Any]]:
             while (data := sys.stdin.buffer.read(SLAB)) != b"":
                 if data is None:  # an empty pipe that another process has made non-blocking
                     select.select([sys.stdin], [], [])
+                    continue
                 with naming(os.path.dirname(folder)):
-                    write_all(file.fileno(), memoryview(data or b""))
+                    write_all(file.fileno(), memoryview(data))
         yield map_array(copy, "standard input")
 
 
@@ -189,6 +190,14 @@ def removing(path: str) -> Iterator[None]:
     finally:
         with suppress(OSError):  # it may not exist, for many reasons; the first error is the one to show
             os.unlink(path)
+
+
+def write_json(path: str, table: object) -> None:
+    import json  # `tilecore tile` starts sooner without
+
+    data = json.dumps(table, indent=1).encode() + b"\n"
+    with open_output(path, len(data), force=True) as fd:
+        write_all(fd, memoryview(data))
 
 
 def try_to_write(path: str) -> str:

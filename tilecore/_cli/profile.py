@@ -1,13 +1,12 @@
 """`tilecore profile`, in the program's process: site/sitecustomize.py calls `begin`, and Python's exit `report`."""
 
 import atexit
-import json
 import os
 import sys
 from contextlib import redirect_stdout, suppress
 from typing import Any
 
-from tilecore._cli.files import open_output, write_all
+from tilecore._cli.files import write_json
 from tilecore._core.numpy_tile import ProfileBlock
 from tilecore._profile.measure import Profile
 from tilecore._profile.process import print_text
@@ -39,9 +38,8 @@ def report(measured: Profile, block: ProfileBlock, path: str) -> None:
             stream.flush()
     try:
         if path and measured.table:
-            data = json.dumps(measured.table, indent=1).encode() + b"\n"
-            with suppress(BrokenPipeError), redirect_stdout(sys.__stdout__), open_output(path, len(data), True) as fd:
-                write_all(fd, memoryview(data))
+            with suppress(BrokenPipeError), redirect_stdout(sys.__stdout__):
+                write_json(path, measured.table)
     except Exception as error:
         reason = f"{path}: {error.strerror or error}" if isinstance(error, OSError) else error  # ours name the path
         print_text(f"tilecore: {' '.join(str(reason).split())}", sys.__stderr__)
