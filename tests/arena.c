@@ -13,7 +13,7 @@ int start(void) { return tilecore_arena_start(1); }
 char *take(ptrdiff_t bytes, int *prefaulted) { return tilecore_arena_alloc(bytes, prefaulted); }
 int give_back(char *data) { return tilecore_arena_free(data); }
 void trim(ptrdiff_t most) { tilecore_arena_trim(most); }
-void set_limit(ptrdiff_t most) { tilecore_arena_set_limit(most), tilecore_arena_raise_heap(0); }
+void set_limit(ptrdiff_t most) { tilecore_arena_set_limit(most), tilecore_arena_raise_heap(); }
 ptrdiff_t idle(void) { return tilecore_arena_idle(); }
 void forget_peak(void) { tilecore_arenas.peak[0] = tilecore_arenas.peak[1] = 0; } /* as after a minute */
 void wake(void) /* after a change of `minute` */

@@ -59,7 +59,7 @@ def test_stubs_are_those_of_the_modules(tmp_path, check):
     allowed.write_text(
         "tilecore.*__pyx_capi__\ntilecore.*__test__\ntilecore.capi\ntilecore._core.plan.(nest|plan)\n"
         "tilecore._core.request.(arguments|integers|overlaps)\ntilecore._core.*NAMES\n"
-        "tilecore._core.request.errors.(is_known|is_plain|module_name|shorten)\n"
+        "tilecore._core.request.errors.(has_plain_text|is_known|module_name|shorten)\n"
         "tilecore._core.resources.(process_state|processor)\ntilecore._core.write.[a-z]+\n"
         "tilecore._core.(arrays|numpy_tile).numpy_tile\ntilecore._cli.site.sitecustomize\n"
         # What makes the first two has no types; NumPy 2.5 makes the third in a way that mypy 2.4 does not know.

@@ -37,7 +37,6 @@ from tilecore._core.numpy_own cimport (
     numpy_vectorcall, points_to, tile_pointer, tilecore_atomic_replace, vectorcallfunc,
 )
 from tilecore._core.resources cimport memory
-from tilecore._core.resources.memory cimport max_bytes
 
 cnp.import_array()
 
@@ -129,7 +128,7 @@ cdef Outcome predict_numpy(cnp.ndarray array, int n, const Py_ssize_t *counts) n
             if (rows < 0 or tilecore_multiply(rows, left, &size) or tilecore_multiply(size, itemsize, &size)
                     or is_refused(size)):
                 return RAISES
-            if overflows or size > max_bytes:
+            if overflows or size > memory.max_bytes:
                 return CRASHES
         if k >= rank - ndim:
             rows *= cnp.PyArray_DIM(array, k - (rank - ndim))
@@ -233,7 +232,7 @@ cdef class ProfileBlock:
         active = self.profile in self.active
         if active:
             self.active.remove(self.profile)
-            memory.heap_stays = len(self.active) > 0
+        memory.heap_stays = len(self.active) > 0
         return active
 
     def __exit__(self, *exception):

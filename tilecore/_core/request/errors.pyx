@@ -120,20 +120,20 @@ def is_known(x):
     if kind in _SHOWN:
         return True
     if issubclass(kind, np.dtype):
-        return is_plain(x)
+        return has_plain_text(x)
     if module_name(kind) not in _LIBRARIES or hasattr(kind.__repr__, "__code__"):
         return False
     dtype = getattr(x, "dtype", None)
-    return not isinstance(dtype, np.dtype) or not dtype.hasobject and is_plain(dtype)
+    return not isinstance(dtype, np.dtype) or not dtype.hasobject and has_plain_text(dtype)
 
 
-def is_plain(dtype, levels=3):
+def has_plain_text(dtype, levels=3):
     """Whether the text of a dtype is short, and shows no object of the caller's: a title, or a missing string."""
     if dtype.kind == "T":
         return type(getattr(dtype, "na_object", None)) in _SHOWN
     fields = dtype.base.fields or {}
     return len(fields) <= 16 * (levels > 0) and all(
-        [len(field) == 2 and is_plain(field[0], levels - 1) for field in fields.values()])
+        [len(field) == 2 and has_plain_text(field[0], levels - 1) for field in fields.values()])
 
 
 def shorten(text, most=80):

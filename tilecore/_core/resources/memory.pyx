@@ -51,7 +51,7 @@ cdef extern from "runtime/arena.h" nogil:
     void tilecore_arena_set_limit(Py_ssize_t limit)
     Py_ssize_t tilecore_arena_limit()
     Py_ssize_t tilecore_arena_idle()
-    void tilecore_arena_raise_heap(bint stays)
+    void tilecore_arena_raise_heap()
     int tilecore_arena_start(bint huge)
 
 cdef extern from "runtime/pages.h" nogil:
@@ -148,7 +148,8 @@ cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtyp
     data = tilecore_arena_alloc(nbytes, prefaulted)
     if data == NULL:
         return None
-    tilecore_arena_raise_heap(heap_stays)
+    if not heap_stays:
+        tilecore_arena_raise_heap()
     if PyDataType_REFCHK(dtype):
         memset(data, 0, nbytes)
     array = try_array(ndim, shape, dtype, data, NPY_ARRAY_CARRAY)

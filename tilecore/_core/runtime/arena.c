@@ -280,11 +280,11 @@ void tilecore_arena_trim(ptrdiff_t limit)
 /* glibc maps blocks above a threshold, and releases the end of its heap above twice that: a program's other arrays get
  * new pages in each step. The threshold follows the largest mapped block that was freed. So one is freed here, once and
  * untouched: of a 16th of the limit, or 24 MiB; by 32, the heaps of threads, of 64, would never be trimmed. */
-void tilecore_arena_raise_heap(int stays)
+void tilecore_arena_raise_heap(void)
 {
     const ptrdiff_t most = ((ptrdiff_t)24 << 20) - 65536, share = tilecore_arena_limit() / 16;
     void *volatile block; /* or compilers remove it */
-    if (stays || tilecore_atomic_load(&tilecore_heap_raised) || tilecore_atomic_add(&tilecore_heap_raised, 1)) return;
+    if (tilecore_atomic_load(&tilecore_heap_raised) || tilecore_atomic_add(&tilecore_heap_raised, 1)) return;
     block = malloc((size_t)(share < most ? share : most));
     free(block);
 }
@@ -350,7 +350,7 @@ char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefaulted) { return (void)byte
 int tilecore_arena_free(char *data) { return (void)data, 0; }
 ptrdiff_t tilecore_arena_capacity(char *data) { return (void)data, 0; }
 void tilecore_arena_trim(ptrdiff_t limit) { (void)limit; }
-void tilecore_arena_raise_heap(int stays) { (void)stays; }
+void tilecore_arena_raise_heap(void) {}
 ptrdiff_t tilecore_arena_idle(void) { return 0; }
 int tilecore_arena_start(int huge) { return (void)huge, 0; }
 

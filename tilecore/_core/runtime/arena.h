@@ -24,8 +24,8 @@ ptrdiff_t tilecore_arena_capacity(char *data);
 /* Releases idle pages beyond `limit` bytes; with a limit of 0, glibc's heap's too if it was raised. */
 void tilecore_arena_trim(ptrdiff_t limit);
 
-/* Makes glibc's heap keep the pages of the program's other arrays, once in a process, unless it `stays` as it is. */
-void tilecore_arena_raise_heap(int stays);
+/* Makes glibc's heap keep the pages of the program's other arrays, once in a process. */
+void tilecore_arena_raise_heap(void);
 
 int tilecore_arena_start(int huge);      /* whether to advise huge pages */
 ptrdiff_t tilecore_arena_idle(void);     /* bytes */
