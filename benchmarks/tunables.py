@@ -42,7 +42,7 @@ BOUNDS = {
     "TILECORE_BLOCK_BYTES": ("config.h", "8192", "32768", LONG, False),
     "TILECORE_NOGIL_BYTES": ("config.h", "32768", "131072", AT_64_KIB, False),
     "TILECORE_THREAD_BYTES": ("config.h", "((ptrdiff_t)1 << 19)", "((ptrdiff_t)4 << 20)", LONG[:4], True),
-    "TILECORE_MOVE_BYTES": ("config.h", "4096", "16384", LARGE, "use"),
+    "TILECORE_MOVSB_BYTES": ("kernels/kernels.c", "4096", "16384", LARGE, "use"),
     "TILECORE_STREAM_BYTES": ("config.h", "(TILECORE_LAST_CACHE_BYTES / 4)", "(1 << 26)", LARGE, "use"),
     "TILECORE_HOT_NANOSECONDS": ("runtime/learn_stores.c", "50000", "800000", LARGE, False),
     "TILECORE_CHUNK_BYTES": ("runtime/workers.h", "((ptrdiff_t)64 << 10)", "((ptrdiff_t)256 << 10)", LONG, False),

@@ -18,8 +18,8 @@ ptrdiff_t idle(void) { return tilecore_arena_idle(); }
 void forget_peak(void) { tilecore_arenas.peak[0] = tilecore_arenas.peak[1] = 0; } /* as after a minute */
 void wake(void) /* after a change of `minute` */
 {
-    tilecore_acquire(&tilecore_arena_lock), tilecore_wake_all(&tilecore_arena_change);
-    tilecore_release(&tilecore_arena_lock);
+    tilecore_lock(&tilecore_arena_lock), tilecore_wake_all(&tilecore_arena_change);
+    tilecore_unlock(&tilecore_arena_lock);
 }
 
 int main(void)

@@ -182,7 +182,7 @@ def while_threads_are_asked():
 
 
 @pytest.fixture(scope="session")
-def ways():
+def calls_of():
     """Each way to tile an array of one axis, by name: calls that may take `out`, of one axis too."""
 
     def calls(x, n, plan=None):

@@ -54,7 +54,7 @@ int main(void)
     const processor *const end = processors + sizeof processors / sizeof *processors;
     int wrong = 0;
     for (; here < end; here++) {
-        const unsigned features = tilecore_features(), quick = features & TILECORE_HAS_QUICK_MOVE;
+        const unsigned features = tilecore_features(), quick = features & TILECORE_HAS_QUICK_MOVSB;
         const tilecore_set *const *set = tilecore_sets;
         while ((*set)->needs & ~features) set++;
         const int quarters = tilecore_find_processor(features)->quarters;

@@ -22,7 +22,7 @@ CONTAINERS = ROOT / "docs/containers.md"
 # Pages may import these, though they need not be installed.
 LIBRARIES = ("dask", "einops", "numba", "onnx", "openvino", "torch")
 
-# Sizes in config.h, and the files that tell readers about them.
+# Sizes in headers and C files, and the files that tell readers about them.
 SIZES = {
     "SMALL_BYTES": "CHANGELOG.md README.md docs/memory.md docs/performance.md tilecore/_core/arrays.pyx "
     "tilecore/_core/resources/memory.pyx",
@@ -146,9 +146,9 @@ def test_the_readmes_commands_and_links():
 
 @pytest.mark.tree
 @pytest.mark.parametrize(("name", "places"), [(name, paths.split()) for name, paths in SIZES.items()])
-def test_sizes_are_those_of_config_h(name, places):
-    header = (ROOT / "tilecore/_core/config.h").read_text(encoding="utf-8")
-    number, unit = re.search(rf"TILECORE_{name} \(\(ptrdiff_t\)(\d+)( << .0\))", header).groups()
+def test_sizes_are_those_of_the_code(name, places):
+    code = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "tilecore/_core").rglob("*.[ch]")))
+    number, unit = re.search(rf"TILECORE_{name} \(\(ptrdiff_t\)(\d+)( << .0\))", code).groups()
     for path in places:
         assert WORDS[unit].format(number) in " ".join((ROOT / path).read_text(encoding="utf-8").split()), path
 

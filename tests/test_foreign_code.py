@@ -321,13 +321,13 @@ def test_out_that_changes_while_arguments_are_read(change):
             function(good | {"threads": Changing(good["out"], change)})
 
 
-def test_arrays_that_change_while_memory_is_sought(while_threads_are_asked, ways):
+def test_arrays_that_change_while_memory_is_sought(while_threads_are_asked, calls_of):
     """Garbage collection and signal handlers may run meanwhile; the code that is run here stands for them."""
     x, out = np.arange(2**21, dtype="i4"), np.empty(2**22, "i4")  # large enough for several threads
     text = "changed its shape|must have shape"
     for changing, not_of, words in ((x, "stack", text), (out, "batch", "out must have shape")):
         while_threads_are_asked(lambda array=changing: setattr(array, "shape", (2, -1)))
-        for name, call in ways(x, 2).items():
+        for name, call in calls_of(x, 2).items():
             for arguments in ((out,),) if changing is out else ((), (out,)):
                 x.shape = out.shape = -1
                 if not_of not in name:  # they are given a view of it

@@ -141,8 +141,8 @@ def test_an_out_of_which_nothing_is_known_is_refused():
         tilecore.tile(np.uint8(1), (2,) * 14, out)
 
 
-def test_an_out_between_the_elements_of_the_input(ways):
+def test_an_out_between_the_elements_of_the_input(calls_of):
     x, odd = np.arange(12).reshape(6, 2).T
-    for call in ways(x, 1).values():
+    for call in calls_of(x, 1).values():
         odd.fill(0)
         assert call(odd).tolist() == x.tolist() == [0, 2, 4, 6, 8, 10]

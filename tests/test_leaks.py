@@ -31,7 +31,7 @@ watched = [x, row, x.dtype, large, thing, objects, record, record.dtype, strings
 raising = type("Raising", (), dict.fromkeys(("__index__", "__iter__"), lambda self: 1 // 0))()
 subclass = x.view(type("NotTilecores", (np.ndarray,), {}))
 
-OFTEN = [  # and each of `ways`
+OFTEN = [  # and `calls_of`
     lambda: tilecore.tile(x.T[::-1], reps),
     # With its dtype: without, NumPy 2.4 leaks a reference to float64.
     lambda: tilecore.tile(x, 2, out=np.empty((2, 6), x.dtype), threads=2),
@@ -82,9 +82,9 @@ def state():
 
 
 @pytest.mark.whole_process
-def test_nothing_grows(ways):
+def test_nothing_grows(calls_of):
     """Three attempts: the system itself may make huge pages meanwhile, but not each time."""
-    often = [*OFTEN, *(call for each in (row, objects, record, strings) for call in ways(each, 7).values())]
+    often = [*OFTEN, *(call for each in (row, objects, record, strings) for call in calls_of(each, 7).values())]
     many_calls(often, 500)
     for _ in range(3):
         before, grown_before = state()

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import tilecore
+from tilecore import _process as process
 from tilecore._cli import commands, demo
 from tilecore._cli import main as cli
-from tilecore._profile import process
 
 pytestmark = pytest.mark.process
 SETTINGS = ("TILECORE_MAX_BYTES", "TILECORE_RECYCLE_BYTES", "TILECORE_NUM_THREADS", "TILECORE_ISA")

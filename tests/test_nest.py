@@ -93,7 +93,7 @@ def test_every_region(src, dst):
             parts = [n % d or first % d for first, n, d in zip(start, output, padded, strict=True)]
             copies = 0 if any(parts) else math.prod(n // d for n, d in zip(output, padded, strict=True))
             assert (region.copies, region.nbytes) == (copies, math.prod(output) * ITEMSIZE), (shape, start, output)
-            assert (region.input_ndim, *region.output[: region.ndim]) == (len(shape), *output)
+            assert (region.input_ndim, *region.output_shape[: region.ndim]) == (len(shape), *output)
             if region.nbytes:
                 strides = LAYOUTS[src](shape), LAYOUTS[dst](output)
                 pieces = [piece_of(nest_of(region, *strides))] if copies else [*pieces_of(region, *strides)]

@@ -18,9 +18,10 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from tilecore import _process as process
 from tilecore._core.numpy_own import numpy_tile
 from tilecore._profile import measure as module
-from tilecore._profile import process, table
+from tilecore._profile import table
 from tilecore._profile.measure import Profile
 
 pytestmark = pytest.mark.quick
@@ -64,7 +65,7 @@ def test_the_program_gets_numpys_own(measured):
             np.tile(*given, **named)
         assert str(passed.value) == str(theirs.value)
         traces = [[frame.name for frame in extract_tb(error.tb)] for error in (passed, theirs)]
-        assert traces[0][2:] == traces[1][2:] and traces[0][1] == "tilecore._core.numpy_tile.measure"
+        assert traces[0][2:] == traces[1][2:] and traces[0][1] == "tilecore._profile.block.measure"
     assert np.tile(x, (n for n in (2, 2))).shape == (4, 6)  # an iterator has its items once
     site = max(measured.sites.values(), key=lambda site: site.returned)
     assert (site.calls, site.pairs, module.local.inside) == (4, 3, False)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tilecore
-from tilecore._core.resources.memory import MIN_BYTES
+from tilecore._core.resources.memory import LEAST_RECYCLED_BYTES
 
 KIB, MIB = 2**10, 2**20
 START = 'x = numpy.ones(2**20, "u1")\n'
@@ -65,15 +65,15 @@ def test_tracemalloc_is_told(traced):
 WAYS = ["tile", "tile_region", "TilePlan.tile", "TilePlan.region", "TilePlan.batch of a list", "onnx", "masked"]
 
 
-@pytest.mark.parametrize("nbytes", [MIN_BYTES, MIN_BYTES + 8, 3 * MIB, 8 * MIB])
+@pytest.mark.parametrize("nbytes", [LEAST_RECYCLED_BYTES, LEAST_RECYCLED_BYTES + 8, 3 * MIB, 8 * MIB])
 @pytest.mark.parametrize("name", WAYS)
-def test_memory_is_written_again(name, nbytes, ways):
+def test_memory_is_written_again(name, nbytes, calls_of):
     x = np.ones(nbytes // 2, "u1")
     others = {
         "onnx": lambda: tilecore.onnx.tile(x[None], [2, 1]),
         "masked": lambda: tilecore.tile(np.ma.array(x), (2, 1)).data,
     }
-    call = (ways(x, 2) | others)[name]
+    call = (calls_of(x, 2) | others)[name]
     y = call()
     where = address(y)
     assert tilecore.recycled_bytes() == 0
@@ -101,7 +101,7 @@ def test_memory_of_references_is_written_again(dtype):
 
 
 def test_smaller_results_are_numpys():
-    tilecore.tile(np.zeros(MIN_BYTES // 2 - 4, "u1"), 2)  # and dropped at once
+    tilecore.tile(np.zeros(LEAST_RECYCLED_BYTES // 2 - 4, "u1"), 2)  # and dropped at once
     assert tilecore.recycled_bytes() == 0
 
 

@@ -51,7 +51,7 @@ def test_large_regions(oracle):
 @pytest.mark.parametrize("dtype", [
     {"names": ["a"], "formats": [T]}, [("a", {"names": ["n", "b"], "formats": ["O", (T, (2,))]}, (3,)), ("c", "i4")],
 ])  # fmt: skip
-def test_strings_inside_structures(dtype, ways):
+def test_strings_inside_structures(dtype, calls_of):
     """NumPy refuses most of them too ("not currently supported for structured dtype fields")."""
     try:
         dtype = np.dtype(dtype)
@@ -59,7 +59,7 @@ def test_strings_inside_structures(dtype, ways):
         pytest.skip("NumPy refuses this one from 2.5 on")
     x = np.zeros(3, dtype)
     (x["a"]["b"] if x["a"].dtype.names else x["a"])[...] = "longer than what lies in the item"
-    for name, call in ways(x, 4).items():
+    for name, call in calls_of(x, 4).items():
         for out in (), (np.zeros(12, dtype),):
             assert str(call(*out).tolist()) == str(x.tolist() * 4), name
 
@@ -79,10 +79,10 @@ def test_texts_die_with_their_array(n):
 
 
 @pytest.mark.parametrize("pair", list(itertools.permutations(KINDS, 2)), ids=str)
-def test_out_of_another_string_dtype(pair, ways):
+def test_out_of_another_string_dtype(pair, calls_of):
     """NumPy would change missing values, or fail halfway."""
     x, out = np.array(["a", "b"], pair[0]), np.full(4, "old", pair[1])
-    calls = {name: partial(call, out) for name, call in ways(x, 2).items()}
+    calls = {name: partial(call, out) for name, call in calls_of(x, 2).items()}
     calls["TilePlan.tile of"] = partial(tilecore.TilePlan((2,), 2, pair[0]).tile, out[:2])
     for name, call in calls.items():
         with pytest.raises(TypeError, match=f"^{name.partition(' ')[0]}: .*dtype StringDType"):

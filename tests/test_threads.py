@@ -121,7 +121,7 @@ def test_a_call_opens_no_files(program):
     """Only C opens any, so it does not matter what a program has put in the place of `open`."""
     program("""
 import builtins, io
-from tilecore._profile.process import processor_seconds
+from tilecore._process import processor_seconds
 large = numpy.ones(2**20, "u1")
 def refuse_to_open(*args, **keywords): raise PermissionError
 def hook(event, args): assert event != "open", args

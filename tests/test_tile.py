@@ -60,11 +60,11 @@ def test_messages_name_the_parameters(call, words):
 
 
 @pytest.mark.parametrize("code", ["S", "U", ">U"])
-def test_strings_of_no_characters(code, ways):
+def test_strings_of_no_characters(code, calls_of):
     """NumPy gives them room for one character, in which no old memory may show."""
     x = np.zeros(3, [("none", code + "0"), ("n", "i4")])["none"]
     assert x.itemsize == 0
-    for call in ways(x, 1000).values():
+    for call in calls_of(x, 1000).values():
         used = [np.full(3000 * n, 255, "u1") for n in (1, 4) for _ in range(9)]
         del used
         got = call()
@@ -90,10 +90,10 @@ def test_output_shape_and_empty_results():
     assert tilecore.output_shape(iter([3] + [1] * 63), iter([2] + [1] * 63)) == (6,) + (1,) * 63
 
 
-def test_the_limit_is_exact(settings_stay, ways):
+def test_the_limit_is_exact(settings_stay, calls_of):
     """The limit counts a region alone, all of a batch, and no `out`."""
     x, plan = np.arange(6.0), tilecore.TilePlan(6, 2, "f8")
-    for name, call in (ways(x, 2) | {"batch": lambda *out: plan.batch([x] * 3, *out)}).items():
+    for name, call in (calls_of(x, 2) | {"batch": lambda *out: plan.batch([x] * 3, *out)}).items():
         nbytes = 288 if name == "batch" else 96
         tilecore.set_max_bytes(nbytes)
         got = call()

@@ -177,7 +177,7 @@ static void meet_often(void)
 
 static void *wait_as_callers_do(void *unused)
 {
-    tilecore_acquire(&tilecore_workers_lock);
+    tilecore_lock(&tilecore_workers_lock);
     for (waits = 1; !unused;) tilecore_wait(&tilecore_change, &tilecore_workers_lock);
     return NULL;
 }
@@ -194,9 +194,9 @@ static int wait_for_others(int wanted_forks)
     if (!wanted_forks) return 0;
     if (pthread_create(&thread, NULL, wait_as_callers_do, NULL)) return 2;
     for (int waiting = 0; !waiting;) {
-        tilecore_acquire(&tilecore_workers_lock);
+        tilecore_lock(&tilecore_workers_lock);
         waiting = (int)waits;
-        tilecore_release(&tilecore_workers_lock);
+        tilecore_unlock(&tilecore_workers_lock);
     }
     const pid_t child = fork();
     if (child == 0) alarm(60), meet_often(), _exit(0);

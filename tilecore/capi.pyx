@@ -119,7 +119,7 @@ cdef void tilecore_plan_free(tilecore_plan *plan) noexcept nogil:
 
 cdef void tilecore_plan_output_shape(const tilecore_plan *handle, Py_ssize_t *shape) noexcept nogil:
     cdef const Plan *plan = <const Plan *>handle
-    memcpy(shape, plan.output, plan.ndim * sizeof(Py_ssize_t))
+    memcpy(shape, plan.output_shape, plan.ndim * sizeof(Py_ssize_t))
 
 
 cdef Py_ssize_t tilecore_plan_nbytes(const tilecore_plan *handle) noexcept nogil:
@@ -134,7 +134,7 @@ cdef void tilecore_plan_execute(const tilecore_plan *handle, const void *src, co
     if plan.nbytes == 0:
         return
     locate_data(&source, src, src_strides, plan.input_ndim, input_shape(plan), plan.itemsize)
-    locate_data(&target, dst, dst_strides, plan.ndim, plan.output, plan.itemsize)
+    locate_data(&target, dst, dst_strides, plan.ndim, plan.output_shape, plan.itemsize)
     fill_options(&options, plan.nbytes, threads, True)
     write_tiling(plan, &source, &target, &options)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from tilecore._cli.files import write_json
 from tilecore._cli.run import SITE, prepare, refusal
-from tilecore._profile.process import describe_others, print_text, processor_seconds
+from tilecore._process import describe_others, print_text, processor_seconds
 from tilecore._units import with_unit
 
 KEYS = {"seconds": ("elapsed time", "s"), "processor_seconds": ("processor time", "s")}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import tilecore
 from tilecore._dialects.dialect import Dialect
-from tilecore._profile.process import choose_clock, describe_others, processor_seconds
+from tilecore._process import choose_clock, describe_others, processor_seconds
 from tilecore._units import with_unit
 
 clock = choose_clock()

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
-from tilecore._profile.process import print_text
+from tilecore._process import print_text
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 

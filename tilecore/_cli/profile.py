@@ -7,9 +7,9 @@ from contextlib import redirect_stdout, suppress
 from typing import Any
 
 from tilecore._cli.files import write_json
-from tilecore._core.numpy_tile import ProfileBlock
+from tilecore._process import print_text
+from tilecore._profile.block import ProfileBlock
 from tilecore._profile.measure import Profile
-from tilecore._profile.process import print_text
 
 
 def begin(path: str) -> None:

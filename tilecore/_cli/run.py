@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from tilecore._profile.process import print_text
+from tilecore._process import print_text
 
 SITE = os.path.join(os.path.dirname(__file__), "site")
 # Python's own options, each followed by a NUL: flags; W or X and a value; last, flags in the word of -m or -c.

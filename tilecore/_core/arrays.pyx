@@ -279,7 +279,7 @@ cdef masked_region(a, reps, const Bounds *bounds, out, axis, threads):
         n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(a))
         check_rank_unchanged(a, axis, n)
         reps, axis = as_tuple(repeats, n), None
-    return tile_masked(a, reps, partial(tile_region, reps=reps, start=as_tuple(bounds.start, bounds.ndim),
+    return tile_masked(a, reps, partial(tile_region, reps=reps, start=as_tuple(bounds.start, bounds.start_ndim),
                                         stop=as_tuple(bounds.stop, bounds.stop_ndim), axis=axis, threads=threads))
 
 
@@ -328,7 +328,7 @@ def tile_view(a, reps, *, axis=None):
                                    f"{plan.repeats[k]} times, which strides cannot express; an axis repeated more "
                                    "than once must have one element")
             strides[k] = 0 if i < 0 or plan.repeats[k] > 1 else cnp.PyArray_STRIDE(array, i)
-        return array_upon(array, plan.ndim, plan.output, strides, array.descr, cnp.PyArray_DATA(array), 0)
+        return array_upon(array, plan.ndim, plan.output_shape, strides, array.descr, cnp.PyArray_DATA(array), 0)
     except RequestError as error:
         raise error_of_call(error, "tile_view", a, array, reps, axis) from error.__cause__
 

@@ -64,29 +64,6 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #define TILECORE_SMALL_BYTES ((ptrdiff_t)128 << 10)
 #endif
 
-/* For arena.c: the bytes of a granule; the fewest of an arena; granules that are advised together on huge pages. */
-#define TILECORE_GRANULE_BYTES ((ptrdiff_t)32 << 10)
-#define TILECORE_ARENA_BYTES ((ptrdiff_t)(sizeof(void *) > 4 ? 1024 : 64) << 20)
-#define TILECORE_ADVISED 256
-
-/* The idle bytes that are kept beyond a program's peak use, because its use varies. */
-#define TILECORE_SPARE_BYTES ((ptrdiff_t)64 << 20)
-
-/* From this size on each call queries the address limits. That takes 0.3 us, in a call that takes over 100. */
-#define TILECORE_QUERY_BYTES ((ptrdiff_t)4 << 20)
-
-/* If no result is freed for this time, all idle memory is released. A gigabyte that is allocated anew each minute costs
- * at most 1 % of the time. */
-#ifndef TILECORE_IDLE_MILLISECONDS
-#define TILECORE_IDLE_MILLISECONDS 60000
-#endif
-/* While results are freed, the peak use of this time limits idle memory. */
-#define TILECORE_PEAK_MILLISECONDS 60000
-
-/* Blocks from this size on are copied by REP MOVSB, if it is quick (TILECORE_HAS_QUICK_MOVE), because it does not read
- * lines before it overwrites them. For smaller blocks `copy` is faster. */
-#define TILECORE_MOVE_BYTES 8192
-
 #if defined(_MSC_VER) && !defined(__clang__)
 #define TILECORE_COMPILER "MSVC"
 #define TILECORE_INLINE static __forceinline

@@ -11,6 +11,9 @@ cdef extern from "runtime/atomic.h":
 
 cdef vectorcallfunc numpy_vectorcall
 cdef vectorcallfunc *tile_pointer
+cdef dict in_force
+cdef install(vectorcallfunc function)
+cdef bint uninstall(token) except -1
 
 
 cdef inline bint points_to(vectorcallfunc function) noexcept:

@@ -1,11 +1,18 @@
-"""The pointer by which Python calls the object `numpy.tile` (PEP 590). At first it points to NumPy's own function.
+"""The pointer by which Python calls the object `numpy.tile` (PEP 590), and what it points to.
 
-numpy_tile.pyx makes it point to another. All callers of the object then get that function, by whatever name, and the
-object stays what it is. If `numpy.tile` is another kind of object, `tile_pointer` is NULL; to replace it is an error.
+`numpy.tile` stays the object that it is. So all callers get the function in its place, also those that bound the name
+before. If `numpy.tile` is another kind of object, `tile_pointer` is NULL; to replace it is an error.
+
+    the object's pointer -> NumPy's own function
+                         or `serve_numpy_tile`: tilecore's or NumPy's (numpy_tile.pyx)
+                         or `measure`: a profile, which calls both (_profile/block.pyx)
 """
+
+import sys
 
 import numpy
 
+cimport cython
 from cpython.object cimport PyCFunction, PyMethodDef, PyObject
 
 from tilecore._core.numpy_api cimport PyTypeObject
@@ -34,3 +41,44 @@ if numpy_vectorcall != NULL:
     method.ml_name, method.ml_meth = "tile", <PyCFunction><void *>call_numpy
     method.ml_flags = METH_FASTCALL | METH_KEYWORDS
     numpy_tile = PyCFunction_New(&method, tile_object)
+
+
+cdef dict in_force = {}  # functions in NumPy's place, by the token of each, from `install` to `uninstall`
+cdef object lock = object()  # not `in_force`: a method of a dict that is locked would release it
+cdef vectorcallfunc installed = numpy_vectorcall  # what this copy of tilecore last let the pointer point to
+
+
+cdef install(vectorcallfunc function):
+    """Let Python call `function`, until `uninstall` gets the token that is returned."""
+    latest = getattr(sys.modules.get("numpy"), "tile", None)
+    if type(latest) is type(tile_object) and latest is not tile_object:
+        raise RuntimeError("numpy.tile cannot be replaced: NumPy's module was reloaded")
+    token = object()
+    with cython.critical_section(lock):
+        in_force[token] = <size_t>function
+        if not point_to_latest():
+            del in_force[token]
+            why = "another copy of tilecore has" if tile_pointer != NULL else "it is not called by a pointer of NumPy's"
+            raise RuntimeError(f"numpy.tile cannot be replaced: {why}")
+    return token
+
+
+cdef bint uninstall(token) except -1:
+    """End what `install` began, in any order; return whether it was in force. This needs no memory."""
+    with cython.critical_section(lock):
+        was = in_force.pop(token, None) is not None
+        point_to_latest()
+    return was
+
+
+cdef bint point_to_latest() except -1:
+    """Let Python call the latest function in force, or NumPy's; return False if the pointer is not this copy's."""
+    global installed
+    cdef vectorcallfunc latest = numpy_vectorcall
+    for function in in_force.values():
+        latest = <vectorcallfunc><size_t>function
+    if tile_pointer == NULL or not (tilecore_atomic_replace(tile_pointer, numpy_vectorcall, latest)
+                                    or tilecore_atomic_replace(tile_pointer, installed, latest)):
+        return False
+    installed = latest
+    return True

@@ -1,15 +1,8 @@
-"""Puts tilecore's `tile` in the place of `numpy.tile`, for code that is not the user's own.
+"""Puts tilecore's `tile` in the place of `numpy.tile`, for code that is not the user's own: see numpy_own.pyx.
 
-`numpy.tile` stays the object that it is: Python calls it by a pointer (numpy_own.pyx), and this module replaces
-the pointer. So all callers are served, also those that bound the name before. Two errors are new: see "Notes".
-
-    the object's pointer -> NumPy's function
-                         or `serve_numpy_tile`: tilecore or NumPy's
-                         or `measure`: a profile, which calls both
-
-Signal handlers may raise between any two instructions of Python code. So this module is compiled, and a signal cannot
-interrupt it halfway. `__del__` restores too, because an exception may come between `replace_numpy_tile()` and the
-block, or between the block and `__exit__`. ProfileBlock does the same for `profile`.
+Two errors are new: see "Notes". Signal handlers may raise between any two instructions of Python code. So this module
+is compiled, and a signal cannot interrupt it halfway. `__del__` restores too, because an exception may come between
+`replace_numpy_tile()` and the block, or between the block and `__exit__`.
 """
 
 import sys
@@ -23,7 +16,6 @@ from tilecore._core.numpy_own import numpy_tile
 cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
 from libc.stdlib cimport free, malloc
 
 from tilecore._core.arrays cimport tile_or_none
@@ -33,9 +25,7 @@ from tilecore._core.numpy_api cimport (
 )
 from tilecore._core.plan.plan cimport fits_64_bits
 from tilecore._core.request.integers cimport as_tuple, read_fast
-from tilecore._core.numpy_own cimport (
-    numpy_vectorcall, points_to, tile_pointer, tilecore_atomic_replace, vectorcallfunc,
-)
+from tilecore._core.numpy_own cimport in_force, install, numpy_vectorcall, points_to, uninstall
 from tilecore._core.resources cimport memory
 
 cnp.import_array()
@@ -43,15 +33,14 @@ cnp.import_array()
 
 cdef extern from "Python.h":
     Py_ssize_t PyVectorcall_NARGS(size_t n) noexcept
-    object PyObject_Vectorcall(object function, PyObject *const *arguments, size_t n, PyObject *names)
     PyTypeObject *Py_TYPE(object)
     PyObject *_PyType_Lookup(PyTypeObject *type, object name) noexcept  # borrowed
 
 
 # These are C variables, because Python clears the module's names at exit.
 cdef object is_finalizing = sys.is_finalizing
-cdef object tilecore_tile = tile, tile_by_numpy = numpy_tile, tile_object = getattr(numpy_tile, "__self__", None)
-cdef object tile_without_dispatch = getattr(tile_object, "_implementation", None)  # for arrays that were converted
+cdef object tilecore_tile = tile, tile_by_numpy = numpy_tile
+cdef object tile_without_dispatch = getattr(getattr(numpy_tile, "__self__", None), "_implementation", None)
 cdef object memmap = numpy.memmap, ndarrays = numpy.ndarray.__array_function__, protocol = "__array_function__"
 
 
@@ -156,91 +145,6 @@ cdef inline bint repeats_nothing(int n, const Py_ssize_t *counts) noexcept:
         if counts[k] != 1:
             return False
     return True
-
-
-cdef object measuring = None  # the function that measures; never freed, because another thread may be about to call it
-
-
-cdef object measure(object own, PyObject *const *arguments, size_t n, PyObject *names):
-    return PyObject_Vectorcall(measuring, arguments, n, names)
-
-
-cdef dict in_force = {}  # functions in NumPy's place, by the token of each, from `install` to `uninstall`
-cdef object lock = object()  # not `in_force`: a method of a dict that is locked would release it
-
-
-cdef install(vectorcallfunc function):
-    latest = getattr(sys.modules.get("numpy"), "tile", None)
-    if type(latest) is type(tile_object) and latest is not tile_object:
-        raise RuntimeError("numpy.tile cannot be replaced: NumPy's module was reloaded")
-    token = object()
-    with cython.critical_section(lock):
-        in_force[token] = <size_t>function
-        if not point_to_latest():
-            del in_force[token]
-            why = "another copy of tilecore has" if tile_pointer != NULL else "it is not called by a pointer of NumPy's"
-            raise RuntimeError(f"numpy.tile cannot be replaced: {why}")
-    return token
-
-
-cdef bint uninstall(token):
-    """End what `install` began, in any order; return whether it was in force. This needs no memory."""
-    with cython.critical_section(lock):
-        was = in_force.pop(token, None) is not None
-        point_to_latest()
-    return was
-
-
-cdef bint point_to_latest():
-    """Let Python call the latest function in force, or NumPy's; return False if the pointer is not this copy's."""
-    cdef vectorcallfunc latest = numpy_vectorcall
-    for function in in_force.values():
-        latest = <vectorcallfunc><size_t>function
-    return tile_pointer != NULL and (
-        tilecore_atomic_replace(tile_pointer, numpy_vectorcall, latest)
-        or tilecore_atomic_replace(tile_pointer, serve_numpy_tile, latest)
-        or tilecore_atomic_replace(tile_pointer, measure, latest))
-
-
-@cython.final
-@cython.auto_pickle(False)
-cdef class ProfileBlock:
-    """From `__enter__` to `leave`, `profile` is in the list `active`, and `function` measures."""
-
-    cdef object profile, function, token  # `token` is None until `__enter__`
-    cdef list active
-
-    def __init__(self, profile, list active, function):
-        self.profile, self.active, self.function = profile, active, function
-
-    def __enter__(self):
-        global measuring
-        if self.token is not None:
-            raise RuntimeError("profile: already used; create a new one")
-        table = self.profile.start()
-        if measuring is not self.function:
-            Py_INCREF(self.function)
-            measuring = self.function
-        self.token = install(measure)
-        self.active.append(self.profile)
-        memory.heap_stays = True
-        return table
-
-    def leave(self):
-        """End the block. Return whether the profile was active: in a forked child it is not."""
-        uninstall(self.token)
-        active = self.profile in self.active
-        if active:
-            self.active.remove(self.profile)
-        memory.heap_stays = len(self.active) > 0
-        return active
-
-    def __exit__(self, *exception):
-        if self.leave():
-            self.profile.report(sys.stderr)
-
-    def __del__(self):
-        self.leave()
 
 
 @cython.final

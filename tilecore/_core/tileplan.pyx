@@ -92,7 +92,7 @@ cdef class TilePlan:
             self.input_shape = as_tuple(dims, ndim)
             n = read_repeats(reps, axis, repeats, ndim)
             plan_tiling(plan, ndim, dims, n, repeats, self.dtype.itemsize)
-            self.output_shape = as_tuple(plan.output, plan.ndim)
+            self.output_shape = as_tuple(plan.output_shape, plan.ndim)
             self.reps = as_tuple(plan.repeats, plan.ndim)
         except RequestError as error:
             typed = shape if self.input_shape is None else self.input_shape
@@ -284,7 +284,7 @@ def output_shape(shape, reps, *, axis=None):
         shape = as_tuple(dims, ndim)
         n = read_repeats(reps, axis, repeats, ndim)
         plan_tiling(&plan, ndim, dims, n, repeats, 1)
-        return as_tuple(plan.output, plan.ndim)
+        return as_tuple(plan.output_shape, plan.ndim)
     except RequestError as error:
         raise format_error(error, "output_shape", None, NAMES, shape=shape, reps=reps, axis=axis) from error.__cause__
 

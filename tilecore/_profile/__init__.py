@@ -1,9 +1,12 @@
 """`tilecore.profile`, which measures the calls of `numpy.tile` in a block. It imports what it needs when called."""
 
-from tilecore._core.numpy_tile import ProfileBlock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tilecore._profile.block import ProfileBlock
 
 
-def profile() -> ProfileBlock:
+def profile() -> "ProfileBlock":
     """Measure a block's calls of `numpy.tile`, and show what tilecore would save there.
 
     >>> import numpy, tilecore

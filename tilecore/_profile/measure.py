@@ -26,11 +26,10 @@ import numpy
 
 from tilecore._core.arrays import tile as tilecore_tile
 from tilecore._core.numpy_own import numpy_tile
-from tilecore._core.numpy_tile import ProfileBlock
 from tilecore._core.request.errors import pass_on, short_repr, type_name
-from tilecore._core.resources.memory import MIN_BYTES, get_max_bytes
+from tilecore._core.resources.memory import LEAST_RECYCLED_BYTES, get_max_bytes
 from tilecore._core.tileplan import output_shape
-from tilecore._profile.process import (
+from tilecore._process import (
     FAULTS,
     children_seconds,
     choose_clock,
@@ -40,6 +39,7 @@ from tilecore._profile.process import (
     print_text,
     processor_seconds,
 )
+from tilecore._profile.block import ProfileBlock
 from tilecore._profile.table import FEW, Row, make_table
 from tilecore._units import with_unit
 
@@ -105,7 +105,7 @@ class Site:
             "every call raised an error": not self.returned,
             f"tilecore refuses this: {self.refusal}": self.refusal,
             "too short to matter: less than 1% of the whole time": self.seconds < 0.01 * whole,
-            VIEW: self.inputs and self.inner_bytes >= WIDE and self.largest >= MIN_BYTES,
+            VIEW: self.inputs and self.inner_bytes >= WIDE and self.largest >= LEAST_RECYCLED_BYTES,
             "cut after the call: tile_region makes only what is kept, which pays if much is cut off": is_cut(code),
             "much memory: tile_mapped shares it between repeats, tile_region makes a part": self.largest >= LARGE,
             "one shape many times: a TilePlan, its batch, or out= is faster": repeated and self.largest <= PLANNED,
@@ -162,7 +162,7 @@ class Profile:
         note = f"{faults:,} page faults, {with_unit(system, 's')} of system time: "
         note += "`tilecore compare` shows what the whole program gains."
         # tilecore takes large results from memory of its own, so other arrays find another heap than in this run.
-        matters = faults > 0 and any(faulty or site.largest >= MIN_BYTES for site in self.sites.values())
+        matters = faults > 0 and any(faulty or site.largest >= LEAST_RECYCLED_BYTES for site in self.sites.values())
         others = describe_others(self.processors)
         return make_table(totals, rows, len(self.threads), children_seconds(self.times), note * matters, others)
 
@@ -189,7 +189,7 @@ class Profile:
             if len(pairs) < MAX_PAIRS:
                 pairs.append((max(numpys, 1e-9), max(ours, 1e-9)))
             site.pairs += 1  # last: a signal handler may raise before
-            if copy.nbytes >= MIN_BYTES and self.retained < get_max_bytes() // 8:
+            if copy.nbytes >= LEAST_RECYCLED_BYTES and self.retained < get_max_bytes() // 8:
                 # This result lives as long as NumPy's: memory that is freed now would make later calls faster.
                 self.retained += copy.nbytes
                 # No Python code frees it: what a signal handler raised there would be lost.

@@ -65,7 +65,7 @@ unsigned tilecore_features(void)
     /* Fast short REP MOVSB counts if the processor is "GenuineIntel", or AMD's from Zen 5 on: family 26. */
     if ((leaf7.edx >> 4 & 1) &&
         (memcmp(&leaf0.ebx, "Genu", 4) == 0 || (features & TILECORE_IS_AMD && (leaf1.eax >> 20 & 0xff) >= 11)))
-        features |= TILECORE_HAS_QUICK_MOVE;
+        features |= TILECORE_HAS_QUICK_MOVSB;
     return features;
 }
 
@@ -83,18 +83,22 @@ ptrdiff_t tilecore_l3_bytes(void)
     return 0;
 }
 #elif defined(TILECORE_EMULATED)
-unsigned tilecore_features(void) { return ~(unsigned)TILECORE_HAS_QUICK_MOVE; }
+unsigned tilecore_features(void) { return ~(unsigned)TILECORE_HAS_QUICK_MOVSB; }
 ptrdiff_t tilecore_l3_bytes(void) { return 0; }
 #else /* Every 64-bit Arm has NEON. For a set that some processors lack, ask the system here. */
 unsigned tilecore_features(void) { return 0; }
 ptrdiff_t tilecore_l3_bytes(void) { return 0; }
 #endif
 
+/* Blocks from this size on are copied by REP MOVSB, if it is quick, because it does not read lines before it overwrites
+ * them. For smaller blocks `copy` is faster. */
+#define TILECORE_MOVSB_BYTES 8192
+
 /* The first row whose features all match applies. Those named were measured, by whole programs (stores) and by long
  * rows (REP MOVSB). Zen 4 without AVX-512 counts as Zen 3. */
 static const tilecore_processor tilecore_processors[] = {
-    {TILECORE_IS_AMD | TILECORE_HAS_QUICK_MOVE, 4, TILECORE_MOVE_BYTES}, /* Zen 5 */
-    {TILECORE_HAS_QUICK_MOVE, 2, TILECORE_MOVE_BYTES},                   /* Emerald Rapids, Granite Rapids */
+    {TILECORE_IS_AMD | TILECORE_HAS_QUICK_MOVSB, 4, TILECORE_MOVSB_BYTES}, /* Zen 5 */
+    {TILECORE_HAS_QUICK_MOVSB, 2, TILECORE_MOVSB_BYTES},                   /* Emerald Rapids, Granite Rapids */
     {TILECORE_IS_AMD | TILECORE_HAS_AVX512VBMI, 3, PTRDIFF_MAX},         /* Zen 4 */
     {0, 2, PTRDIFF_MAX},                                                 /* Zen 3 */
 };

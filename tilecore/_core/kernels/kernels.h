@@ -187,20 +187,20 @@ typedef struct tilecore_set {
 extern const tilecore_set *const tilecore_sets[];
 
 /* A bit of tilecore_features that no set needs: REP MOVSB is quick, for all alignments. */
-enum { TILECORE_HAS_QUICK_MOVE = 1 };
+enum { TILECORE_HAS_QUICK_MOVSB = 1 };
 
 /* What is faster on a processor: no instruction reports it. */
 typedef struct tilecore_processor {
     unsigned has;         /* bits of tilecore_features */
     int quarters;         /* of the last cache, from which on outputs are written past the caches */
-    ptrdiff_t move_bytes; /* blocks from this size on are copied by REP MOVSB */
+    ptrdiff_t movsb_bytes; /* blocks from this size on are copied by REP MOVSB */
 } tilecore_processor;
 
 /* The row of a processor with these features. */
 const tilecore_processor *tilecore_find_processor(unsigned features);
 
 /* Copies as memcpy does, also 0 bytes, by REP MOVSB where there is one. */
-TILECORE_INLINE void tilecore_move(char *dst, const char *src, ptrdiff_t bytes)
+TILECORE_INLINE void tilecore_movsb(char *dst, const char *src, ptrdiff_t bytes)
 {
 #if defined(__x86_64__)
     __asm__ volatile("rep movsb" : "+D"(dst), "+S"(src), "+c"(bytes) : : "memory");

@@ -68,13 +68,13 @@ cdef void sort_axes(RegionIter *iter, const Plan *plan, const StridedArray *sour
         src = src_bytes if source.contiguous or k < padding else source.strides[k - padding]
         dst = dst_bytes if target.contiguous else target.strides[k]
         src_bytes *= plan.shape[k]
-        dst_bytes *= plan.output[k]
+        dst_bytes *= plan.output_shape[k]
         i = plan.ndim - 1 - k
         while i > 0 and magnitude(iter.axis[i - 1].dst_step) > magnitude(dst):
             iter.axis[i] = iter.axis[i - 1]
             i -= 1
-        iter.axis[i] = AxisIter(plan.output[k], plan.shape[k], plan.start[k] if plan.cuts_repeats else 0, src, dst, 0,
-                                0)
+        iter.axis[i] = AxisIter(plan.output_shape[k], plan.shape[k], plan.start[k] if plan.cuts_repeats else 0,
+                                src, dst, 0, 0)
 
 
 cdef void reverse_axis(RegionIter *iter, AxisIter *axis) noexcept nogil:

@@ -21,7 +21,7 @@ cdef struct Plan:
     bint cuts_repeats               # of a region; one of whole repeats is planned as a tiling of its own
     Py_ssize_t shape[MAX_RANK]      # of the input, padded with 1s in front
     Py_ssize_t repeats[MAX_RANK]    # padded with 1s in front
-    Py_ssize_t output[MAX_RANK]     # the result's shape: shape * repeats, or that of the region
+    Py_ssize_t output_shape[MAX_RANK]  # shape * repeats, or the shape of the region
     Py_ssize_t start[MAX_RANK]      # of a region, less whole repeats; else not set
 
 

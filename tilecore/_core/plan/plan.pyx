@@ -25,7 +25,7 @@ cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, co
         extent = shape[k - padding] if k >= padding else 1
         repeat = repeats[k - reps_padding] if k >= reps_padding else 1
         failed |= tilecore_multiply(extent, repeat, &output) | (repeat < 0)
-        plan.shape[k], plan.repeats[k], plan.output[k] = extent, repeat, output
+        plan.shape[k], plan.repeats[k], plan.output_shape[k] = extent, repeat, output
         if output:
             failed |= tilecore_multiply(count, output, &count)
             copies *= repeat
@@ -55,9 +55,9 @@ cdef int raise_plan_error(const Plan *plan) except -1:
         if tilecore_multiply(plan.shape[k], plan.repeats[k], &product):
             raise RequestError(ValueError, f"axis {k} overflows: {plan.shape[k]} * {plan.repeats[k]} is more than "
                                f"{PY_SSIZE_T_MAX}")
-    output = as_tuple(plan.output, plan.ndim)
+    output = as_tuple(plan.output_shape, plan.ndim)
     for k in range(plan.ndim):
-        if plan.output[k] and tilecore_multiply(count, plan.output[k], &count):
+        if plan.output_shape[k] and tilecore_multiply(count, plan.output_shape[k], &count):
             raise RequestError(ValueError, f"the result would have more than {PY_SSIZE_T_MAX} elements: its shape "
                                f"{output} overflows at axis {k}")
     raise RequestError(ValueError, f"the result would have more than {PY_SSIZE_T_MAX} bytes: its shape is {output}, "
@@ -79,7 +79,7 @@ cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1:
 
 cdef int plan_region(Plan *region, const Plan *plan, const Bounds *bounds, bint periodic) except -1:
     """Check the bounds and fill `region`. If `periodic`, it is a part of `plan` repeated without end."""
-    check_bounds(bounds, plan.ndim, input_shape(plan) if periodic else plan.output, periodic)
+    check_bounds(bounds, plan.ndim, input_shape(plan) if periodic else plan.output_shape, periodic)
     return 0 if region_init(region, plan, bounds.start, bounds.stop) else raise_plan_error(region)
 
 
@@ -93,10 +93,10 @@ cdef bint region_init(Plan *region, const Plan *plan, const Py_ssize_t *start, c
         first, count = start[k] % extent, max(stop[k] - start[k], 0)
         whole = whole and first == count % extent == 0
         region.start[k] = first + extent if first < 0 else first
-        region.output[k], region.repeats[k] = count, count // extent
+        region.output_shape[k], region.repeats[k] = count, count // extent
     if whole:
         return plan_init(region, plan.input_ndim, input_shape(plan), plan.ndim, region.repeats, plan.itemsize)
-    fits = plan_init(region, plan.ndim, region.output, 0, NULL, plan.itemsize)
+    fits = plan_init(region, plan.ndim, region.output_shape, 0, NULL, plan.itemsize)
     region.input_ndim, region.copies, region.cuts_repeats = plan.input_ndim, 0, True
     for k in range(plan.ndim):
         region.shape[k] = plan.shape[k]
@@ -107,8 +107,8 @@ cdef int check_bounds(const Bounds *bounds, int ndim, const Py_ssize_t *extents,
     """Check bounds against the `extents` of the tiling, or, if it is periodic, of the input."""
     cdef Py_ssize_t first, last
     cdef int k
-    if bounds.ndim != ndim or bounds.stop_ndim != ndim:
-        name, n = ("stop", bounds.stop_ndim) if bounds.ndim == ndim else ("start", bounds.ndim)
+    if bounds.start_ndim != ndim or bounds.stop_ndim != ndim:
+        name, n = ("stop", bounds.stop_ndim) if bounds.start_ndim == ndim else ("start", bounds.start_ndim)
         axes = "the input" if periodic else f"the result's shape {as_tuple(extents, ndim)}"
         raise RequestError(ValueError, f"must have {ndim} entries, one for each axis of {axes}, got {n}", name)
     for k in range(ndim):

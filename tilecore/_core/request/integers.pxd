@@ -2,7 +2,7 @@ from tilecore._core.numpy_api cimport MAX_RANK
 
 
 cdef struct Bounds:     # of a region, as they were given
-    int ndim, stop_ndim             # entries of start, and of stop
+    int start_ndim, stop_ndim       # entries of start, and of stop
     Py_ssize_t start[MAX_RANK]
     Py_ssize_t stop[MAX_RANK]
 

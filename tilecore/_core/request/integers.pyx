@@ -225,7 +225,7 @@ cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -
 
 cdef int read_bounds(Bounds *bounds, start, stop) except -1:
     """Fill `bounds`. They are read before the array's shape, because reading may run code that changes it."""
-    bounds.ndim = read_integers(start, PY_SSIZE_T_MIN, bounds.start, "start", 0)
+    bounds.start_ndim = read_integers(start, PY_SSIZE_T_MIN, bounds.start, "start", 0)
     bounds.stop_ndim = read_integers(stop, PY_SSIZE_T_MIN, bounds.stop, "stop", 0)
     return 0
 

@@ -1,6 +1,6 @@
 from typing import SupportsIndex
 
-MIN_BYTES: int
+LEAST_RECYCLED_BYTES: int
 
 def get_max_bytes() -> int: ...
 def set_max_bytes(n: SupportsIndex | str | None, /) -> None: ...

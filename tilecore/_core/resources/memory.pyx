@@ -63,7 +63,7 @@ cdef enum:
 
 cdef bint by_environment = bool(os.environ.get("TILECORE_RECYCLE_BYTES"))
 cdef Py_ssize_t limit_forks = -1    # `forks` when the limit was set or adapted
-MIN_BYTES = TILECORE_SMALL_BYTES  # `tilecore profile` keeps results from this size on alive
+LEAST_RECYCLED_BYTES = TILECORE_SMALL_BYTES  # `tilecore profile` keeps results from this size on alive
 cdef unsigned int trace_domain = _tracemalloc_domain
 
 

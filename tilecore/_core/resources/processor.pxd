@@ -25,7 +25,7 @@ cdef extern from "kernels/kernels.h" nogil:
                              Py_ssize_t src_pitch, Py_ssize_t rows, Py_ssize_t count, bint stream) noexcept nogil
 
     const tilecore_set *tilecore_sets[]
-    void tilecore_move(char *dst, const char *src, Py_ssize_t bytes)
+    void tilecore_movsb(char *dst, const char *src, Py_ssize_t bytes)
     enum: TILECORE_CELL_BYTES, TILECORE_ALIAS_BYTES, TILECORE_BY_TILES, TILECORE_BY_LINES
     void tilecore_prepare_rows(tilecore_rows *self, const tilecore_set *kernels, Py_ssize_t row,
                                Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows,
@@ -47,4 +47,4 @@ cdef inline bint packs_items(Py_ssize_t itemsize) noexcept nogil:
 cdef const tilecore_set *kernels
 cdef Py_ssize_t stream_bytes    # outputs of this size or more are written past the caches, unless calls learn better
 cdef Py_ssize_t cached_bytes    # half of the last cache, at most 20 MiB: by timings, it holds an output of this size
-cdef Py_ssize_t move_bytes      # blocks of this size or more are copied by tilecore_move
+cdef Py_ssize_t movsb_bytes     # blocks of this size or more are copied by tilecore_movsb

@@ -7,7 +7,7 @@ from tilecore._core.request.errors import short_repr
 cdef extern from "kernels/kernels.h" nogil:
     ctypedef struct tilecore_processor:
         int quarters
-        Py_ssize_t move_bytes
+        Py_ssize_t movsb_bytes
 
     Py_ssize_t TILECORE_LAST_CACHE_BYTES
     Py_ssize_t TILECORE_STREAM_BYTES(Py_ssize_t cache, int quarters), TILECORE_CACHE_QUARTERS(Py_ssize_t cache, int n)
@@ -60,4 +60,4 @@ def build():
 kernels = find_kernels(features, os.environ.get("TILECORE_ISA") or None)
 stream_bytes = TILECORE_STREAM_BYTES(last_cache, processor.quarters)
 cached_bytes = TILECORE_CACHE_QUARTERS(last_cache, 2)
-move_bytes = processor.move_bytes
+movsb_bytes = processor.movsb_bytes

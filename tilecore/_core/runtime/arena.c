@@ -4,6 +4,20 @@
 #include "pages.h"
 #include "threads.h"
 
+/* The bytes of a granule; the fewest of an arena; granules that are advised together on huge pages. */
+#define TILECORE_GRANULE_BYTES ((ptrdiff_t)32 << 10)
+#define TILECORE_ARENA_BYTES ((ptrdiff_t)(sizeof(void *) > 4 ? 1024 : 64) << 20)
+#define TILECORE_ADVISED 256
+/* The idle bytes that are kept beyond a program's peak use, because its use varies. */
+#define TILECORE_SPARE_BYTES ((ptrdiff_t)64 << 20)
+/* If no result is freed for this time, all idle memory is released. A gigabyte that is allocated anew each minute costs
+ * at most 1 % of the time. */
+#ifndef TILECORE_IDLE_MILLISECONDS
+#define TILECORE_IDLE_MILLISECONDS 60000
+#endif
+/* While results are freed, the peak use of this time limits idle memory. */
+#define TILECORE_PEAK_MILLISECONDS 60000
+
 static ptrdiff_t tilecore_arena_max_idle; /* in bytes; other threads read the old limit or the new one */
 ptrdiff_t tilecore_arena_limit(void) { return tilecore_atomic_load(&tilecore_arena_max_idle); }
 
@@ -55,7 +69,7 @@ typedef struct tilecore_arena {
     uint64_t *begun, *paged;
 } tilecore_arena;
 
-static tilecore_lock tilecore_arena_lock = TILECORE_LOCK_INIT;
+static tilecore_mutex tilecore_arena_lock = TILECORE_MUTEX_INIT;
 static tilecore_condition tilecore_arena_change; /* `watched` changed; its clock is that of `freed` */
 static tilecore_thread tilecore_arena_watcher;
 static ptrdiff_t tilecore_heap_raised; /* whether glibc's heap was made to keep pages */
@@ -117,7 +131,7 @@ static tilecore_arena *tilecore_arena_find(const char *data, ptrdiff_t *from, pt
 /* Releases the pages of every free run that intersects [from, to), from `from` to the run's end, even beyond `to`. The
  * system would fill a huge page again after a part of it is released (khugepaged). So the TILECORE_ADVISED granules
  * around it are advised against huge pages, until all their pages are released. */
-static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
+static void tilecore_arena_release_pages(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
     const uint64_t *used = a->used.bits;
     ptrdiff_t end, next, low;
@@ -139,25 +153,25 @@ static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 
 /* Releases idle pages until at most `limit` bytes are left: the highest first, and those of partly used huge pages
  * last. A limit of 0 releases all pages that are not a result's: a huge page may have more than are counted. */
-static void tilecore_arena_shrink(ptrdiff_t limit)
+static void tilecore_arena_limit_idle(ptrdiff_t limit)
 {
     int k, parts;
     ptrdiff_t w;
     for (parts = !limit; parts < 2; parts++)
         for (k = tilecore_arenas.n; k-- > 0;) {
             tilecore_arena *a = tilecore_arenas.all + k;
-            if (!limit) tilecore_arena_drop(a, 0, a->used.size);
+            if (!limit) tilecore_arena_release_pages(a, 0, a->used.size);
             for (w = a->used.size / TILECORE_WORD; w-- > 0 && tilecore_arena_bytes(tilecore_arenas.idle) > limit;)
                 if ((a->paged[w] & ~a->used.bits[w]) && (parts || !a->used.bits[w]))
-                    tilecore_arena_drop(a, w * TILECORE_WORD, (w + 1) * TILECORE_WORD);
+                    tilecore_arena_release_pages(a, w * TILECORE_WORD, (w + 1) * TILECORE_WORD);
         }
 }
 
 /* Under an address limit, releases all idle pages, and the addresses of arenas without results. */
-static void tilecore_arena_remove(void)
+static void tilecore_arena_release_all(void)
 {
     tilecore_arena *a;
-    tilecore_arena_shrink(0);
+    tilecore_arena_limit_idle(0);
     for (a = tilecore_arenas.all + tilecore_arenas.n; a-- > tilecore_arenas.all;) {
         const ptrdiff_t bytes = tilecore_arena_bytes(a->used.size);
         if (a->used.runs[1].longest < a->used.size) continue;
@@ -173,24 +187,24 @@ static void tilecore_arena_remove(void)
 static void tilecore_arena_watch(void)
 {
     pthread_detach(pthread_self());
-    tilecore_acquire(&tilecore_arena_lock);
+    tilecore_lock(&tilecore_arena_lock);
     while (tilecore_arenas.watched > 0 && tilecore_arenas.idle) {
         const long long end = tilecore_arenas.freed + TILECORE_IDLE_MILLISECONDS;
         const struct timespec until = {(time_t)(end / 1000), (long)(end % 1000 * 1000000)};
         if (tilecore_nanoseconds(0) / 1000000 >= end) {
-            tilecore_release(&tilecore_arena_lock); /* a fork waits here, but no call */
+            tilecore_unlock(&tilecore_arena_lock); /* a fork waits here, but no call */
             tilecore_arena_trim(0);
-            tilecore_acquire(&tilecore_arena_lock);
+            tilecore_lock(&tilecore_arena_lock);
         } else pthread_cond_timedwait(&tilecore_arena_change, &tilecore_arena_lock, &until);
     }
     tilecore_arenas.watched = 0;
     tilecore_wake_all(&tilecore_arena_change);
-    tilecore_release(&tilecore_arena_lock);
+    tilecore_unlock(&tilecore_arena_lock);
 }
 
 /* Frees the granules of a result. Idle pages are kept up to the limit, and up to TILECORE_SPARE_BYTES more than the
  * peak use of TILECORE_PEAK_MILLISECONDS. `alive` falls here alone, so it is at a peak now. */
-static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
+static void tilecore_arena_free_run(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
     char *at = tilecore_arena_at(a, from);
     const ptrdiff_t bytes = tilecore_arena_bytes(to - from);
@@ -202,15 +216,16 @@ static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t t
     keep = tilecore_arena_bytes(peak[0] > peak[1] ? peak[0] : peak[1]) + TILECORE_SPARE_BYTES;
     if (keep > tilecore_arena_limit()) keep = tilecore_arena_limit();
     tilecore_arenas.freed = now;
-    if (bytes < keep) tilecore_arena_shrink(keep - bytes); /* makes room: the caches hold this result */
+    if (bytes < keep) tilecore_arena_limit_idle(keep - bytes); /* makes room: the caches hold this result */
     tilecore_bitmap_set(&a->used, from, to, 0);
     tilecore_bits_set(a->begun, from, from + 1, 0);
     tilecore_arenas.alive -= to - from;
     tilecore_poison(at, bytes);
     tilecore_arenas.idle += to - from;
-    if (tilecore_bits_set(a->paged, from, to, 1) < to - from) tilecore_arena_drop(a, from, to); /* pages of a parent */
-    if (bytes >= TILECORE_QUERY_BYTES && tilecore_addresses_limited()) tilecore_arena_remove();
-    else if (tilecore_arena_bytes(tilecore_arenas.idle) > keep) tilecore_arena_shrink(keep);
+    if (tilecore_bits_set(a->paged, from, to, 1) < to - from) /* pages of a parent */
+        tilecore_arena_release_pages(a, from, to);
+    if (bytes >= TILECORE_QUERY_BYTES && tilecore_addresses_limited()) tilecore_arena_release_all();
+    else if (tilecore_arena_bytes(tilecore_arenas.idle) > keep) tilecore_arena_limit_idle(keep);
     if (!tilecore_arenas.watched && tilecore_arenas.idle) {
         tilecore_await_end(&tilecore_arena_watcher); /* of the watcher before */
         tilecore_arenas.watched = tilecore_thread_new(&tilecore_arena_watcher, tilecore_arena_watch);
@@ -226,14 +241,14 @@ char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefaulted)
     ptrdiff_t n, from = -1, fresh = 0;
     char *data = NULL;
     int k;
-    tilecore_acquire(&tilecore_arena_lock);
+    tilecore_lock(&tilecore_arena_lock);
     tilecore_arenas.granule = page > TILECORE_GRANULE_BYTES ? page : TILECORE_GRANULE_BYTES;
     n = (bytes - 1) / tilecore_arenas.granule + 1;
     for (k = 0; k < tilecore_arenas.n && from < 0; k++)
         from = tilecore_bitmap_find_run(&(a = tilecore_arenas.all + k)->used, n);
     if ((from < 0 || bytes >= TILECORE_QUERY_BYTES || tilecore_bits_find(a->paged, from, from + n, 0) < from + n) &&
         tilecore_addresses_limited())
-        tilecore_arena_remove();
+        tilecore_arena_release_all();
     else if (from >= 0 || (from = 0, a = tilecore_arena_new(n))) {
         tilecore_bitmap_set(&a->used, from, from + n, 1);
         tilecore_bits_set(a->begun, from, from + 1, 1);
@@ -242,7 +257,7 @@ char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefaulted)
         data = tilecore_arena_at(a, from);
         tilecore_unpoison(data, tilecore_arena_bytes(n));
     }
-    tilecore_release(&tilecore_arena_lock);
+    tilecore_unlock(&tilecore_arena_lock);
     /* To populate ordinary pages at once is faster than a fault for each. */
     if (fresh && bytes < TILECORE_HUGE_BYTES) tilecore_addresses_populate(data, bytes);
     *prefaulted = data && 2 * fresh <= n;
@@ -253,27 +268,27 @@ int tilecore_arena_free(char *data)
 {
     ptrdiff_t from, end;
     tilecore_arena *a;
-    tilecore_acquire(&tilecore_arena_lock);
-    if ((a = tilecore_arena_find(data, &from, &end))) tilecore_arena_vacate(a, from, end);
-    tilecore_release(&tilecore_arena_lock);
+    tilecore_lock(&tilecore_arena_lock);
+    if ((a = tilecore_arena_find(data, &from, &end))) tilecore_arena_free_run(a, from, end);
+    tilecore_unlock(&tilecore_arena_lock);
     return a != NULL;
 }
 
 ptrdiff_t tilecore_arena_capacity(char *data)
 {
     ptrdiff_t from, end, bytes;
-    tilecore_acquire(&tilecore_arena_lock);
+    tilecore_lock(&tilecore_arena_lock);
     bytes = tilecore_arena_find(data, &from, &end) ? tilecore_arena_bytes(end - from) : 0;
-    tilecore_release(&tilecore_arena_lock);
+    tilecore_unlock(&tilecore_arena_lock);
     return bytes;
 }
 
 void tilecore_arena_trim(ptrdiff_t limit)
 {
-    tilecore_acquire(&tilecore_arena_lock);
-    if (!limit && tilecore_addresses_limited()) tilecore_arena_remove();
-    else tilecore_arena_shrink(limit);
-    tilecore_release(&tilecore_arena_lock);
+    tilecore_lock(&tilecore_arena_lock);
+    if (!limit && tilecore_addresses_limited()) tilecore_arena_release_all();
+    else tilecore_arena_limit_idle(limit);
+    tilecore_unlock(&tilecore_arena_lock);
     if (!limit && tilecore_atomic_load(&tilecore_heap_raised)) malloc_trim(0); /* it may hold up malloc and fork() */
 }
 
@@ -292,9 +307,9 @@ void tilecore_arena_raise_heap(void)
 ptrdiff_t tilecore_arena_idle(void)
 {
     ptrdiff_t bytes;
-    tilecore_acquire(&tilecore_arena_lock);
+    tilecore_lock(&tilecore_arena_lock);
     bytes = tilecore_arena_bytes(tilecore_arenas.idle);
-    tilecore_release(&tilecore_arena_lock);
+    tilecore_unlock(&tilecore_arena_lock);
     return bytes;
 }
 
@@ -312,17 +327,17 @@ static void tilecore_arena_new_change(void)
  * begin just after it, when Python counts the threads. The lock is held until the handlers below release it. */
 static void tilecore_arena_before_fork(void)
 {
-    tilecore_acquire(&tilecore_arena_lock);
+    tilecore_lock(&tilecore_arena_lock);
     while (tilecore_arenas.watched) {
         tilecore_arenas.watched = -1;
         tilecore_wake_all(&tilecore_arena_change);
         tilecore_wait(&tilecore_arena_change, &tilecore_arena_lock);
     }
     tilecore_await_end(&tilecore_arena_watcher);
-    tilecore_arena_shrink(TILECORE_SPARE_BYTES);
+    tilecore_arena_limit_idle(TILECORE_SPARE_BYTES);
 }
 
-static void tilecore_arena_in_parent(void) { tilecore_release(&tilecore_arena_lock); }
+static void tilecore_arena_in_parent(void) { tilecore_unlock(&tilecore_arena_lock); }
 
 /* A forked child shares its parent's pages until one of the two writes, and then the system copies them. So the child
  * releases idle pages, and clears the bits `paged` of all others: it releases these when their results are freed. */
@@ -330,11 +345,11 @@ static void tilecore_arena_in_child(void)
 {
     tilecore_arena *a;
     for (a = tilecore_arenas.all; a < tilecore_arenas.all + tilecore_arenas.n; a++) {
-        tilecore_arena_drop(a, 0, a->used.size);
+        tilecore_arena_release_pages(a, 0, a->used.size);
         memset(a->paged, 0, (size_t)(a->used.size / 8));
     }
     tilecore_arena_new_change();
-    tilecore_release(&tilecore_arena_lock);
+    tilecore_unlock(&tilecore_arena_lock);
 }
 
 int tilecore_arena_start(int huge)

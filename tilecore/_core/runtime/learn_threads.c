@@ -2,13 +2,14 @@
  * several times as long with it. Each call with workers knows two paces, in nanoseconds a MiB: its own (pace), and that
  * of its caller's part (beside), in processor time, which other processes do not lengthen. `beside * factor` estimates
  * the pace of a serial call: occasional serial calls measure `factor`, which corrects for the bandwidth that threads
- * share. `loss` is the real pace over that estimate: above 1, workers made the call slower.
+ * share. `slowdown` is the real pace over that estimate: above 1, workers made the call slower.
  *
- *     factor = serial pace / beside          loss = pace / (beside * factor)
+ *     factor = serial pace / beside          slowdown = pace / (beside * factor)
  *
- * Single calls vary: after a change of the calling thread one may take 1.3 times as long. So losses are smoothed. The
- * first call with workers after a serial one wakes them: it is ignored unless waking explains less than it lost. After
- * a loss the next 4 calls are serial (TILECORE_MIN_BACKOFF), after each further loss twice as many and 4 more.
+ * Single calls vary: after a change of the calling thread one may take 1.3 times as long. So slowdowns are smoothed.
+ * The first call with workers after a serial one wakes them: it is ignored unless waking explains less than it lost. A
+ * slowdown above TILECORE_MAX_SLOWDOWN is a loss: the next 4 calls are serial (TILECORE_MIN_BACKOFF), after each
+ * further loss twice as many and 4 more.
  *
  *     calls      w w w s w w w w s w w w w w w w w s w w w ... w w L s s s s w w L s s s s s s s s s s s s w ...
  *                      pauses of 3, 4, 8, .., 64: the factor         loss: 4       again: 12 */
@@ -17,19 +18,19 @@
 
 #define TILECORE_MIN_BACKOFF 4
 #define TILECORE_MAX_BACKOFF 128
-#define TILECORE_MAX_SMALL_BACKOFF 32 /* after losses below TILECORE_SMALL_LOSS */
+#define TILECORE_MAX_SMALL_BACKOFF 32 /* after losses below TILECORE_SMALL_SLOWDOWN */
 #define TILECORE_MAX_PAUSE 64 /* calls with workers between two serial ones */
 #define TILECORE_ONE 1024 /* ratios, of a pace to another, are counted in parts of this */
-#define TILECORE_WAKING_LOSS (TILECORE_ONE * 5 / 2) /* to wake workers that sleep deeply costs less than this */
-#define TILECORE_BEARABLE_LOSS (TILECORE_ONE * 15 / 16) /* a smaller gain is not worth a second processor's time */
-#define TILECORE_SMALL_LOSS (TILECORE_ONE * 3 / 2)
-#define TILECORE_TRIAL_LOSS (TILECORE_ONE * 3 / 4) /* smoothing starts anew here: a trial takes two or three calls */
+#define TILECORE_WAKING_SLOWDOWN (TILECORE_ONE * 5 / 2) /* to wake workers that sleep deeply costs less than this */
+#define TILECORE_MAX_SLOWDOWN (TILECORE_ONE * 15 / 16) /* a smaller gain is not worth a second processor's time */
+#define TILECORE_SMALL_SLOWDOWN (TILECORE_ONE * 3 / 2)
+#define TILECORE_TRIAL_SLOWDOWN (TILECORE_ONE * 3 / 4) /* smoothing starts anew here: trials take two or three calls */
 
 /* Counters, at first 0. */
 struct tilecore_record {
     ptrdiff_t beside; /* the pace of the caller's part in the last call with workers */
     ptrdiff_t factor; /* the pace of serial calls over `beside`, smoothed */
-    ptrdiff_t loss;   /* the pace with workers over that of serial calls, smoothed */
+    ptrdiff_t slowdown; /* the pace with workers over that of serial calls, smoothed */
     ptrdiff_t next;   /* n > 0: the next n calls are serial; n < 0: -n calls with workers, then a serial one */
     ptrdiff_t parallel;       /* calls with workers since the last serial one */
     ptrdiff_t pause;          /* the last one: calls with workers between two serial ones */
@@ -76,21 +77,22 @@ void tilecore_note_serial(tilecore_record *record, double pace)
 
 void tilecore_note_parallel(tilecore_record *record, double pace, double beside, int threads)
 {
-    ptrdiff_t backoff = tilecore_atomic_load(&record->backoff), factor = tilecore_atomic_load(&record->factor), loss;
+    ptrdiff_t backoff = tilecore_atomic_load(&record->backoff), slowdown;
+    ptrdiff_t factor = tilecore_atomic_load(&record->factor);
     if (factor == 0) factor = TILECORE_ONE;
     if (factor < TILECORE_ONE / threads) factor = TILECORE_ONE / threads;
     if (beside > 0) tilecore_atomic_store(&record->beside, (ptrdiff_t)beside + 1);
     else beside = (double)tilecore_atomic_load(&record->beside) + 1;
-    loss = (ptrdiff_t)(pace * TILECORE_ONE / beside / (double)factor * TILECORE_ONE);
+    slowdown = (ptrdiff_t)(pace * TILECORE_ONE / beside / (double)factor * TILECORE_ONE);
     /* The first call after a serial one wakes workers, which takes as long as writing 1 MB. */
-    if (tilecore_atomic_add(&record->parallel, 1) == 0 && loss < TILECORE_WAKING_LOSS) return;
-    loss = tilecore_smooth(&record->loss, loss);
-    if (loss > TILECORE_BEARABLE_LOSS) {
+    if (tilecore_atomic_add(&record->parallel, 1) == 0 && slowdown < TILECORE_WAKING_SLOWDOWN) return;
+    slowdown = tilecore_smooth(&record->slowdown, slowdown);
+    if (slowdown > TILECORE_MAX_SLOWDOWN) {
         const ptrdiff_t longer = 2 * backoff + TILECORE_MIN_BACKOFF;
-        const ptrdiff_t most = loss < TILECORE_SMALL_LOSS ? TILECORE_MAX_SMALL_BACKOFF : TILECORE_MAX_BACKOFF;
+        const ptrdiff_t most = slowdown < TILECORE_SMALL_SLOWDOWN ? TILECORE_MAX_SMALL_BACKOFF : TILECORE_MAX_BACKOFF;
         if (backoff < most) backoff = longer < most ? longer : most;
         tilecore_atomic_store(&record->next, backoff);
-        tilecore_atomic_store(&record->loss, TILECORE_TRIAL_LOSS);
+        tilecore_atomic_store(&record->slowdown, TILECORE_TRIAL_SLOWDOWN);
     } else {
         backoff -= (backoff + 7) / 8;
     }

@@ -16,22 +16,22 @@
 
 /* The thread that acquired a lock releases it, and holds it when it waits. Locks are not recursive. */
 #if defined(_WIN32)
-typedef SRWLOCK tilecore_lock;
+typedef SRWLOCK tilecore_mutex;
 typedef CONDITION_VARIABLE tilecore_condition;
-#define TILECORE_LOCK_INIT SRWLOCK_INIT
+#define TILECORE_MUTEX_INIT SRWLOCK_INIT
 #define TILECORE_CONDITION_INIT CONDITION_VARIABLE_INIT
-#define tilecore_acquire AcquireSRWLockExclusive
-#define tilecore_release ReleaseSRWLockExclusive
+#define tilecore_lock AcquireSRWLockExclusive
+#define tilecore_unlock ReleaseSRWLockExclusive
 #define tilecore_wait(condition, lock) SleepConditionVariableSRW(condition, lock, INFINITE, 0)
 #define tilecore_wake_one WakeConditionVariable
 #define tilecore_wake_all WakeAllConditionVariable
 #else
-typedef pthread_mutex_t tilecore_lock;
+typedef pthread_mutex_t tilecore_mutex;
 typedef pthread_cond_t tilecore_condition;
-#define TILECORE_LOCK_INIT PTHREAD_MUTEX_INITIALIZER
+#define TILECORE_MUTEX_INIT PTHREAD_MUTEX_INITIALIZER
 #define TILECORE_CONDITION_INIT PTHREAD_COND_INITIALIZER
-#define tilecore_acquire pthread_mutex_lock
-#define tilecore_release pthread_mutex_unlock
+#define tilecore_lock pthread_mutex_lock
+#define tilecore_unlock pthread_mutex_unlock
 #define tilecore_wait pthread_cond_wait
 #define tilecore_wake_one pthread_cond_signal
 #define tilecore_wake_all pthread_cond_broadcast

@@ -92,7 +92,7 @@ static void tilecore_help(tilecore_job *job, const ptrdiff_t *stop)
 /* If all processors are busy, a worker wakes late, or loses its processor in the middle of a chunk: see
  * learn_threads.c. A policy by which it never preempts another thread (SCHED_BATCH) was no better. At exit nobody ends
  * or joins workers: they end with the process, by exit() or a return from main(). */
-static tilecore_lock tilecore_workers_lock = TILECORE_LOCK_INIT;
+static tilecore_mutex tilecore_workers_lock = TILECORE_MUTEX_INIT;
 static tilecore_condition tilecore_work = TILECORE_CONDITION_INIT;   /* workers wait for it */
 static tilecore_condition tilecore_change = TILECORE_CONDITION_INIT; /* callers and fork() wait for it */
 
@@ -111,7 +111,7 @@ static struct {
 static void tilecore_serve(void)
 {
     tilecore_job *job;
-    tilecore_acquire(&tilecore_workers_lock);
+    tilecore_lock(&tilecore_workers_lock);
     while (!tilecore_workers.recalled) {
         if (!tilecore_workers.job || tilecore_workers.wanted == 0) {
             tilecore_wait(&tilecore_work, &tilecore_workers_lock);
@@ -120,14 +120,14 @@ static void tilecore_serve(void)
         job = tilecore_workers.job;
         tilecore_workers.wanted--;
         tilecore_atomic_store(&tilecore_workers.inside, tilecore_workers.inside + 1);
-        tilecore_release(&tilecore_workers_lock);
+        tilecore_unlock(&tilecore_workers_lock);
         tilecore_help(job, &tilecore_workers.recalled);
-        tilecore_acquire(&tilecore_workers_lock);
+        tilecore_lock(&tilecore_workers_lock);
         tilecore_workers.job = NULL; /* still this job: its caller waits for this worker */
         tilecore_atomic_store(&tilecore_workers.inside, tilecore_workers.inside - 1);
         if (!tilecore_workers.inside) tilecore_wake_all(&tilecore_change);
     }
-    tilecore_release(&tilecore_workers_lock);
+    tilecore_unlock(&tilecore_workers_lock);
 }
 
 /* Under the lock, lets the workers run where the calling thread may, but not on its processor now: a worker that last
@@ -156,7 +156,7 @@ static void tilecore_move_workers(int anew)
 static int tilecore_publish(tilecore_job *job, int wanted)
 {
     int k, published = 0;
-    tilecore_acquire(&tilecore_workers_lock);
+    tilecore_lock(&tilecore_workers_lock);
     if (!tilecore_workers.in_use && !tilecore_workers.recalled) {
         int *const count = &tilecore_workers.count, before = *count;
         while (*count < wanted && tilecore_thread_new(&tilecore_workers.worker[*count], tilecore_serve)) ++*count;
@@ -166,7 +166,7 @@ static int tilecore_publish(tilecore_job *job, int wanted)
         tilecore_workers.in_use = published = wanted > 0;
         if (published) tilecore_workers.job = job;
     }
-    tilecore_release(&tilecore_workers_lock);
+    tilecore_unlock(&tilecore_workers_lock);
     for (k = 0; published && k < wanted; k++) tilecore_wake_one(&tilecore_work);
     return published;
 }
@@ -175,16 +175,16 @@ static int tilecore_publish(tilecore_job *job, int wanted)
 static void tilecore_close(void)
 {
     int spins = TILECORE_SPINS;
-    tilecore_acquire(&tilecore_workers_lock);
+    tilecore_lock(&tilecore_workers_lock);
     tilecore_workers.job = NULL;
     if (tilecore_workers.inside) {
-        tilecore_release(&tilecore_workers_lock);
+        tilecore_unlock(&tilecore_workers_lock);
         while (spins-- && tilecore_atomic_load(&tilecore_workers.inside)) tilecore_pause();
-        tilecore_acquire(&tilecore_workers_lock);
+        tilecore_lock(&tilecore_workers_lock);
         while (tilecore_workers.inside) tilecore_wait(&tilecore_change, &tilecore_workers_lock);
     }
     tilecore_workers.in_use = 0;
-    tilecore_release(&tilecore_workers_lock);
+    tilecore_unlock(&tilecore_workers_lock);
 }
 
 static double tilecore_pace(long long nanoseconds, ptrdiff_t bytes)
@@ -240,12 +240,12 @@ void tilecore_parallel(tilecore_job *job, int threads, tilecore_record *record, 
 static void tilecore_before_fork(void)
 {
     int k;
-    tilecore_acquire(&tilecore_workers_lock);
+    tilecore_lock(&tilecore_workers_lock);
     while (tilecore_workers.recalled) tilecore_wait(&tilecore_change, &tilecore_workers_lock); /* another's fork() */
     tilecore_atomic_store(&tilecore_workers.recalled, 1);
     tilecore_workers.job = NULL;
     tilecore_wake_all(&tilecore_work);
-    tilecore_release(&tilecore_workers_lock);
+    tilecore_unlock(&tilecore_workers_lock);
     /* From here on only this thread uses the workers. */
     for (k = 0; k < tilecore_workers.count; k++) pthread_join(tilecore_workers.worker[k].handle, NULL);
     for (k = 0; k < tilecore_workers.count; k++) tilecore_await_end(&tilecore_workers.worker[k]);
@@ -254,10 +254,10 @@ static void tilecore_before_fork(void)
 
 static void tilecore_after_fork_in_parent(void)
 {
-    tilecore_acquire(&tilecore_workers_lock);
+    tilecore_lock(&tilecore_workers_lock);
     tilecore_atomic_store(&tilecore_workers.recalled, 0);
     tilecore_wake_all(&tilecore_change);
-    tilecore_release(&tilecore_workers_lock);
+    tilecore_unlock(&tilecore_workers_lock);
 }
 
 /* Makes a new lock and new conditions: threads that the child lacks may have held the old ones or waited for them. */

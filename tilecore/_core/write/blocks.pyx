@@ -20,7 +20,7 @@ from libc.stdlib cimport free, malloc
 
 from tilecore._core.config cimport TILECORE_BLOCK_BYTES
 from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, Nest, next_step
-from tilecore._core.resources.processor cimport kernels, move_bytes, tilecore_move, tilecore_prepare_rows
+from tilecore._core.resources.processor cimport kernels, movsb_bytes, tilecore_movsb, tilecore_prepare_rows
 from tilecore._core.write.stores cimport IN_ORDER, PAST_CACHES, Stores
 
 
@@ -208,8 +208,8 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
 cdef inline void copy_block(char *dst, const char *block, Py_ssize_t nbytes, bint stream) noexcept nogil:
     if stream:
         kernels.stream(dst, block, nbytes)
-    elif block != dst and nbytes >= move_bytes:
-        tilecore_move(dst, block, nbytes)
+    elif block != dst and nbytes >= movsb_bytes:
+        tilecore_movsb(dst, block, nbytes)
     elif block != dst:
         kernels.copy(dst, block, nbytes)
 

@@ -183,7 +183,7 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
         status = write_and_map(mapping, file_bytes, &nest, source.data, &options)
     if check_status(status) > 0:
         return None
-    return array_upon(mapping, plan.ndim, plan.output, NULL, dtype, mapping.at, NPY_ARRAY_CARRAY)
+    return array_upon(mapping, plan.ndim, plan.output_shape, NULL, dtype, mapping.at, NPY_ARRAY_CARRAY)
 
 
 memory = physical_memory()

@@ -63,7 +63,7 @@ cdef cnp.ndarray tile_or_none(cnp.ndarray array, int n, const Py_ssize_t *repeat
     if result is not None:
         return result
     try:
-        return make_large(&plan, array, None, 0)
+        return make_any(&plan, array, None, 0)
     except RequestError:
         return None
 
@@ -76,8 +76,8 @@ cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array):
         return None  # a dtype with references; for numbers, most arrays, descr is not read
     if not PyArray_IS_C_CONTIGUOUS(array):
         return make_packed(plan, array)
-    result = try_array(plan.ndim, plan.output, array.descr, NULL, 0)
-    # Other code may have run meanwhile. Without memory, or with another shape, make_large raises the error.
+    result = try_array(plan.ndim, plan.output_shape, array.descr, NULL, 0)
+    # Other code may have run meanwhile. Without memory, or with another shape, make_any raises the error.
     if result is None or not has_input_shape(array, plan) or not PyArray_IS_C_CONTIGUOUS(array):
         return None
     write_small_result(plan, result, cnp.PyArray_BYTES(array))
@@ -90,7 +90,7 @@ cdef cnp.ndarray make_packed(const Plan *plan, cnp.ndarray array):
     cdef char packed[PACKED_BYTES]
     if plan.nbytes // plan.copies > PACKED_BYTES or not packs_items(plan.itemsize):
         return None
-    result = try_array(plan.ndim, plan.output, array.descr, NULL, 0)
+    result = try_array(plan.ndim, plan.output_shape, array.descr, NULL, 0)
     if result is None or not has_input_shape(array, plan):  # as in make_small
         return None
     pack_on_stack(packed, array)
@@ -146,10 +146,10 @@ cdef void pack_on_stack(char *dst, cnp.ndarray array) noexcept:
 cdef cnp.ndarray make_result(const Plan *plan, cnp.ndarray array, cnp.ndarray out, int threads):
     """Return the plan's result for an array: `out`, as read_out returned it, or a new array for None."""
     cdef cnp.ndarray small = make_small(plan, array) if out is None else None
-    return make_large(plan, array, out, threads) if small is None else small
+    return make_any(plan, array, out, threads) if small is None else small
 
 
-cdef cnp.ndarray make_large(const Plan *plan, cnp.ndarray array, cnp.ndarray out, int threads):
+cdef cnp.ndarray make_any(const Plan *plan, cnp.ndarray array, cnp.ndarray out, int threads):
     """make_result for all that make_small does not make."""
     cdef cnp.dtype dtype = array.descr
     cdef bint is_new = out is None, prefaulted = True, references = PyDataType_REFCHK(dtype)
@@ -168,8 +168,8 @@ cdef cnp.ndarray make_large(const Plan *plan, cnp.ndarray array, cnp.ndarray out
     if is_new:
         locate_array(&target, out)
     else:
-        check_out(out, plan.output, plan.ndim, plan.itemsize, &target)
-        if share_bytes(&source, input_shape(plan), &target, plan.output, plan.itemsize):
+        check_out(out, plan.output_shape, plan.ndim, plan.itemsize, &target)
+        if share_bytes(&source, input_shape(plan), &target, plan.output_shape, plan.itemsize):
             raise RequestError(ValueError, "must not share memory with the input", "out")
 
     if plan.nbytes == 0:
@@ -190,11 +190,11 @@ cdef cnp.ndarray allocate(const Plan *plan, cnp.dtype dtype, bint *prefaulted):
     """Return a new array for the result. Garbage may be collected, so other code may run."""
     cdef Plan longer
     if dtype.itemsize or dtype.kind not in b"SU":
-        return new_array(plan.ndim, <Py_ssize_t *>plan.output, dtype, plan.nbytes, prefaulted)
+        return new_array(plan.ndim, <Py_ssize_t *>plan.output_shape, dtype, plan.nbytes, prefaulted)
     # NumPy makes strings of length 0 strings of length 1. Not by numpy.dtype((type, 1)), which runs Python code.
     dtype = numpy.dtype((<object>dtype).str[:2] + "1")
-    plan_tiling(&longer, plan.ndim, plan.output, 0, NULL, dtype.itemsize)
-    array = new_array(plan.ndim, longer.output, dtype, longer.nbytes, prefaulted)
+    plan_tiling(&longer, plan.ndim, plan.output_shape, 0, NULL, dtype.itemsize)
+    array = new_array(plan.ndim, longer.output_shape, dtype, longer.nbytes, prefaulted)
     cnp.PyArray_FILLWBYTE(array, 0)
     return array
 
@@ -281,13 +281,13 @@ cdef int locate_target(Batch *batch, const Plan *all_plan, cnp.ndarray out, bint
     if is_new:
         locate_array(&result, out)
     else:
-        check_out(out, all_plan.output, all_plan.ndim, plan.itemsize, &result)
+        check_out(out, all_plan.output_shape, all_plan.ndim, plan.itemsize, &result)
         for i in range(batch.n_sources):
-            if share_bytes(place_of(batch, i), input_shape(plan), &result, all_plan.output, plan.itemsize):
+            if share_bytes(place_of(batch, i), input_shape(plan), &result, all_plan.output_shape, plan.itemsize):
                 raise RequestError(ValueError, f"must not share memory with arrays[{i}]", "out")
     batch.target_step = plan.nbytes if result.contiguous else result.strides[0]
-    locate_data(&batch.target, result.data, NULL if result.contiguous else &result.strides[1], plan.ndim, plan.output,
-                plan.itemsize)
+    locate_data(&batch.target, result.data, NULL if result.contiguous else &result.strides[1], plan.ndim,
+                plan.output_shape, plan.itemsize)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""For profiles and the command line: page faults, child processes and other processes; text for standard error."""
+"""For profiles and the command line: clocks, page faults, child and other processes; text for standard error."""
 
 import os
 import sys
