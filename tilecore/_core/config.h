@@ -69,11 +69,13 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #define TILECORE_INLINE static __forceinline
 #define TILECORE_NOINLINE __declspec(noinline)
 #define TILECORE_UNROLL
+#define TILECORE_PREFETCH(at) ((void)0)
 #define TILECORE_ALIGNED __declspec(align(32))
 #else /* GCC, Clang, and compatible compilers */
 #define TILECORE_INLINE static inline __attribute__((always_inline, unused))
 #define TILECORE_NOINLINE __attribute__((noinline))
 #define TILECORE_ALIGNED __attribute__((aligned(32)))
+#define TILECORE_PREFETCH(at) __builtin_prefetch(at)
 #if defined(__clang__)
 #define TILECORE_COMPILER "clang " __clang_version__
 #define TILECORE_UNROLL _Pragma("clang loop unroll(full)")

@@ -138,6 +138,7 @@ typedef struct tilecore_row_kernel {
 /* ---------------------------------------------------------------- instruction sets */
 enum {
     TILECORE_CELL_ROWS = 128,
+    TILECORE_PREFETCHED_ROWS = 16, /* so many rows below */
     TILECORE_CELL_BYTES = 2 * (TILECORE_CELL_ROWS + 64) * 64, /* of source and output: their lines, and 64 before */
     /* Rows that lie whole multiples of this apart compete for a few lines of the first-level cache. So a transposition
      * first copies their lines to cells, their panels are squares, and rows in scratch lie a line farther apart. */

@@ -127,7 +127,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(transpose_columns)(char *ds
     }
 }
 
-/* Takes the four items of each cache line at once, so that it is read once. */
+/* Takes the four items of each cache line at once, so that it is read once, and prefetches that of a later row. */
 TILECORE_TARGETED static void TILECORE_NAME(transpose_tiles_16)(char *dst, ptrdiff_t dst_pitch, const char *src,
                                                                 ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns)
 {
@@ -136,6 +136,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose_tiles_16)(char *dst, ptrdi
         for (r = 0; r < rows; r++) {
             const char *const from = src + r * src_pitch;
             char *const to = dst + r * 16;
+            TILECORE_PREFETCH(from + TILECORE_PREFETCHED_ROWS * src_pitch);
             memcpy(to, from, 16), memcpy(to + dst_pitch, from + 16, 16);
             memcpy(to + 2 * dst_pitch, from + 32, 16), memcpy(to + 3 * dst_pitch, from + 48, 16);
         }
@@ -187,6 +188,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose_cell)(const tilecore_trans
     char *const dst = whole->dst + c * whole->dst_pitch + r * item, *const to = whole->out ? whole->out : dst;
     const ptrdiff_t to_pitch = whole->out ? (back + height) * item : whole->dst_pitch;
     ptrdiff_t pitch = whole->src_pitch, i;
+    for (i = 0; whole->out && item < 16 && i < height; i++) TILECORE_PREFETCH(from + (back + height + i) * pitch);
     if (whole->lines && width == 64 / item && item < 16) {
         for (i = 0; i < back + height; i++) TILECORE_NAME(copy_short)(whole->lines + 64 * i, from + i * pitch, 64);
         from = whole->lines, pitch = 64;
@@ -207,7 +209,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose_cell)(const tilecore_trans
     }
 }
 
-/* Writes by cells, a cache line of each of TILECORE_CELL_ROWS rows, from left to right, then the rows below.
+/* Writes by cells, a cache line of each of TILECORE_CELL_ROWS rows or fewer, from left to right, then the rows below.
  *
  *                columns
  *          +---------+---------+--                     +---------+--
@@ -220,7 +222,8 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose_cell)(const tilecore_trans
  *
  * Variants (benchmarks/prices.md):
  *
- *     stream      for outputs above the last cache: whole lines bypass the caches, by way of one cell
+ *     stream      for outputs above the last cache: whole lines bypass the caches, by way of one cell. Cells are low,
+ *                 and each prefetches the one below it
  *     back        with `stream`: columns are not aligned to lines alike, so a cell stores its predecessor's last rows
  *                 again, while the caches still hold them
  *     staged      for rows that lie whole TILECORE_ALIAS_BYTES apart: their lines are first copied beside each other
@@ -235,11 +238,13 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
     const int by_columns = store_mode == TILECORE_BY_COLUMNS && (item == 4 || item == 8) && src_pitch % 256 != 0;
     const tilecore_transposition whole = {dst, dst_pitch, src, src_pitch, rows, item, staged ? cells : NULL,
                                           stream ? cells + TILECORE_CELL_BYTES / 2 : NULL, by_columns};
-    ptrdiff_t r, c, height, width;
+    ptrdiff_t most = TILECORE_CELL_ROWS, r, c, height, width;
+    if (stream) most = item < 8 ? 128 / item : (ptrdiff_t)TILECORE_PREFETCHED_ROWS;
     TILECORE_ASSERT(item > 0 && item <= 16 && 16 % item == 0 && rows > 0 && columns > 0);
     TILECORE_ASSERT(columns == 1 || dst_pitch >= rows * item || -dst_pitch >= rows * item);
-    if (!stream && !staged && rows >= tall && columns >= n &&
-        (2 * rows * columns * item <= TILECORE_FIRST_CACHE_BYTES || (rows <= TILECORE_CELL_ROWS && !by_columns))) {
+    if (!stream && !staged && rows >= tall && columns >= n && /* nothing is read again, or all from the caches */
+        (item == 16 || 2 * rows * columns * item <= TILECORE_FIRST_CACHE_BYTES ||
+         (rows <= TILECORE_CELL_ROWS && !by_columns))) {
         TILECORE_NAME(transpose_tiles)(dst, dst_pitch, src, src_pitch, rows, columns, item);
         return;
     }
@@ -247,7 +252,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
         const ptrdiff_t back = stream && r > 0 ? cell : 0;
         if (r > 0 && rows - r + back < tall) r = rows - tall; /* all cells but the first are at least a tile high */
         height = rows - r;
-        if (height > TILECORE_CELL_ROWS) height = TILECORE_CELL_ROWS;
+        if (height > most) height = most;
         for (c = 0; c < columns; c += width) {
             width = staged && c == 0 ? cell - (ptrdiff_t)((uintptr_t)src & 63) / item : cell;
             if (c > 0 && columns - c < n) c = columns - n;
