@@ -24,12 +24,13 @@ SOURCES = sorted(Path("tilecore").rglob("*.pyx"))
 CORE = Path("tilecore/_core")
 INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 # C that modules are linked with. What has state belongs to one: a second would have workers, or memory, of its own.
+# Only `system` is in two: its state is a module's.
 LINKED = {
     "mapped.pyx": "pages",
-    "memory.pyx": "arena pages threads",
+    "memory.pyx": "arena pages system",
     "processor.pyx": "kernels",
     "stores.pyx": "learn_stores",
-    "tiling.pyx": "workers learn_threads threads",
+    "tiling.pyx": "workers learn_threads system",
 }
 if sys.platform == "win32":
     OPTIONS, THREADS = ["/O2"], []

@@ -6,7 +6,7 @@
 long looked;              /* runs of bits that were looked at */
 long long minute = 60000; /* milliseconds */
 #include "runtime/pages.c"
-#include "runtime/threads.c"
+#include "runtime/system.c"
 #include "runtime/arena.c"
 
 int start(void) { return tilecore_arena_start(1); }

@@ -1,6 +1,6 @@
 /* Which outputs runtime/learn_stores.c takes for hot, and which stores it learns, by a clock of its own. */
 #define _GNU_SOURCE
-#include "runtime/threads.h"
+#include "runtime/system.h"
 #include <stdio.h>
 
 static long long nanoseconds = 999999999;

@@ -210,7 +210,7 @@ static void check_packing(const tilecore_set *kernels, ptrdiff_t item, ptrdiff_t
     tilecore_shuffles shuffles;
     /* `rows` rows of `count` items become columns. A pitch of 1024 is one whose lines are staged; each row has one item
      * in its first line there. */
-    for (int how = TILECORE_BY_TILES; how <= TILECORE_BY_LINES; how++) {
+    for (int how = TILECORE_BY_TILES; how <= TILECORE_BY_STREAM; how++) {
         const ptrdiff_t pitch = gap == 2 && count * item <= 1024 ? 1024 : (count + gap) * item;
         const ptrdiff_t skew = gap == 2 && !behind ? 64 - item : 0;
         const ptrdiff_t dst_pitch = rows * item + gap;

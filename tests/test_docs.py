@@ -121,7 +121,7 @@ def test_page(page, tmp_path, monkeypatch):
     """All blocks together, one after the other, as a reader would type them."""
     monkeypatch.chdir(tmp_path)  # some write files
     blocks = python_blocks(page)
-    # These files are for test_downstream.py and test_torch_op.py.
+    # These files are for test_downstream.py and test_torch.py.
     blocks = [block for block in blocks if not block.startswith(("# setup.py\n", "# latents.py\n"))]
     imported = r"^(?:>>> )?(?:import|from) (?:tilecore\.integrations\.)?(\w+)"
     for name in re.findall(imported, "\n".join(blocks), re.MULTILINE):

@@ -29,7 +29,7 @@ LAYERS = [
     {"_core.resources"},
     {"_core.write"},
     {"_core.arrays", "_core.tileplan"},
-    {"_core.installation", "_core.numpy_tile", "capi", "_process", "_profile"},
+    {"_core.installation", "_core.replacement", "capi", "_process", "_profile"},
     {"_dialects"},
     {*tilecore._DIALECTS},
     {"integrations"},

@@ -25,7 +25,7 @@
 #endif
 
 #include "runtime/learn_threads.c"
-#include "runtime/threads.c"
+#include "runtime/system.c"
 #include "runtime/workers.c"
 
 #define MAX_CALLERS 16

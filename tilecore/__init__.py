@@ -40,7 +40,7 @@ except ModuleNotFoundError as _error:
         "installed package (`pip install .`), or compile in place (`pip install --editable .`)"
     ) from None
 from tilecore._core.installation import get_include, show_config
-from tilecore._core.numpy_tile import replace_numpy_tile
+from tilecore._core.replacement import replace_numpy_tile
 from tilecore._core.resources.memory import (
     get_max_bytes,
     get_recycle_limit,
@@ -77,6 +77,6 @@ __all__ = ["TilePlan", "output_shape", "replace_numpy_tile", "tile", "tile_mappe
 __all__ += ["get_max_bytes", "get_num_threads", "get_recycle_limit", "num_threads", "recycled_bytes", "release_memory"]
 __all__ += ["get_include", "profile", "set_max_bytes", "set_num_threads", "set_recycle_limit", "show_config"]
 
-# `help` and pickles name functions and classes as users do. For two classes, tileplan.pyx and numpy_tile.pyx do this.
+# `help` and pickles name functions and classes as users do. For two classes, tileplan.pyx and replacement.pyx do this.
 for _value in {*map(globals().get, __all__)} - {TilePlan, replace_numpy_tile}:
     _value.__module__ = __name__

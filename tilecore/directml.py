@@ -145,7 +145,7 @@ def _find_version(feature_level: str = "4_1") -> Version:
         kind = type_name(feature_level)
         raise TypeError(f"DirectML Tile: feature_level is of type {kind}, expected a str such as '4_1'")
     if feature_level not in _VERSIONS:
-        raise ValueError(f"DirectML Tile: feature_level {short_repr(feature_level)}, expected one of {_NAMED}")
+        raise ValueError(f"DirectML Tile: feature_level {short_repr(feature_level)}, expected a level such as {_NAMED}")
     return _VERSIONS[feature_level]
 
 
@@ -181,6 +181,6 @@ def _make_version(level: str) -> Version:
     return Version(name, types, ranks=ranks, min_repeat=1, max_elements=_UINT_MAX, check=_check)
 
 
-# Every level from 1_0 to 6_4, named or not; each follows the highest row of _SINCE that is not above it. The names are
-# interned, so that a literal is found without comparing characters.
+# Every level from 1_0 to 6_4, named or not, because programs make these texts from numbers; each follows the highest
+# row of _SINCE that is not above it. The names are interned, so that a literal is found without comparing characters.
 _VERSIONS = {level: _make_version(level) for level in (intern(f"{n // 10}_{n % 10}") for n in range(10, 65))}

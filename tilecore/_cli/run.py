@@ -56,8 +56,8 @@ def start(option: str, name: str, arguments: Sequence[str], told: str = "") -> N
 def prepare(option: str, name: str, arguments: Sequence[str], told: str = "") -> tuple[list[str], dict[str, str]]:
     """Command and environment of a program, with Python's own options: a file, a module ("-m") or code ("-c").
 
-    `told` is for sitecustomize.py, which is not executed without it: an option -X, because child processes may have
-    the environment, and users any variable in theirs.
+    `told` goes to sitecustomize.py by an option -X, not by an environment variable: child processes inherit those, and
+    users may set any.
     """
     if not option and name != "-":
         if name.isidentifier() and not os.path.lexists(name):

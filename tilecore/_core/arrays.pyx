@@ -13,7 +13,7 @@ import numpy
 from tilecore._core.request.callers_code import run
 from tilecore._core.numpy_own import numpy_tile
 from tilecore._core.request.errors import NAMES, RequestError, format_error, short_repr, type_name
-from tilecore._core.request.subclasses import is_masked, is_plain_masked, tile_masked
+from tilecore._core.request.masked import is_masked, is_plain_masked, tile_masked
 
 cimport cython
 cimport numpy as cnp

@@ -43,7 +43,7 @@
 /* The maximum number of threads that write one result. Larger numbers mean the same. */
 #define TILECORE_MAX_THREADS 256
 
-/* What threads do. Each kind has its own records in learn_threads.c. */
+/* What threads do: blocks, and bands of regions; panels; arrays of a list. Each kind has records in learn_threads.c. */
 enum tilecore_task_kinds { TILECORE_BLOCKS,
                            TILECORE_PANELS,
                            TILECORE_ARRAYS,
@@ -58,8 +58,9 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #define TILECORE_CHECK_BYTES ((ptrdiff_t)4 << 20)
 
 /* Results below this size are small: write/results.pyx creates and writes them at once, without a choice of panels and
- * threads. Others lie in recycled memory (arena.c), if they are at most the recycle limit: from this size on glibc maps
- * pages, and it trims its heap whenever a program frees arrays of several sizes. */
+ * threads, if the source is contiguous, or packs into 4 KiB. Others lie in recycled memory (arena.c), if they are at
+ * most the recycle limit: from this size on glibc maps pages, and it trims its heap whenever a program frees arrays of
+ * several sizes. */
 #ifndef TILECORE_SMALL_BYTES
 #define TILECORE_SMALL_BYTES ((ptrdiff_t)128 << 10)
 #endif

@@ -4,7 +4,7 @@
 before. If `numpy.tile` is another kind of object, `tile_pointer` is NULL; to replace it is an error.
 
     the object's pointer -> NumPy's own function
-                         or `serve_numpy_tile`: tilecore's or NumPy's (numpy_tile.pyx)
+                         or `serve_numpy_tile`: tilecore's or NumPy's (replacement.pyx)
                          or `measure`: a profile, which calls both (_profile/block.pyx)
 """
 

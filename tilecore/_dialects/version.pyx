@@ -58,7 +58,7 @@ cdef class Version:
 
     def tile(self, input, repeats, out, threads):
         """The tiling, or the user's error. Most calls end in the first step, which runs no Python code."""
-        if out is None and threads is None and (result := self.tile_within(input, repeats)) is not None:
+        if out is None and threads is None and (result := self.tile_fast(input, repeats)) is not None:
             return result
         tensor = None
         try:
@@ -67,7 +67,7 @@ cdef class Version:
         except RequestError as error:
             raise format_error(error, self.name, tensor, self.names, repeats=repeats) from error.__cause__
 
-    cdef tile_within(self, input, repeats):
+    cdef tile_fast(self, input, repeats):
         """The tiling; None if types, ranks, least repeat or most elements forbid it, or reading may run any code."""
         cdef Py_ssize_t counts[MAX_RANK]
         cdef int n
@@ -86,7 +86,7 @@ cdef class Version:
         cdef int bit
         check_type(tensor, self.types)
         if (bit := bit_of_type(tensor)) >= 32:
-            self.type_mask |= <unsigned long long>1 << bit  # so the next call is fast
+            self.type_mask |= <unsigned long long>1 << bit  # so the next call is fast; a lost bit costs time
         shape = tensor.shape
         counts = as_repeats(repeats, self.count_types, None if self.any_length else len(shape))
         if tensor.shape != shape:

@@ -42,7 +42,7 @@ cdef class ProfileBlock:
             measuring = self.function
         self.token = install(measure)
         self.active.append(self.profile)
-        memory.heap_stays = True
+        memory.leave_heap_alone = True
         return table
 
     def leave(self):
@@ -51,7 +51,7 @@ cdef class ProfileBlock:
         active = self.profile in self.active
         if active:
             self.active.remove(self.profile)
-        memory.heap_stays = len(self.active) > 0
+        memory.leave_heap_alone = len(self.active) > 0
         return active
 
     def __exit__(self, *exception):

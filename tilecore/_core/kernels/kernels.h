@@ -52,8 +52,8 @@
  *     copies         writes each copy by itself
  *
  * All sizes have `copy` (contiguous bytes), `replicate` (a block again and again after itself) and `stream` (a copy
- * that bypasses the cache, for outputs far larger than it). A source without contiguous rows is first packed to
- * contiguous rows (write/panels.pyx), by item sizes:
+ * that bypasses the caches, for outputs from TILECORE_STREAM_BYTES on). A source without contiguous rows is first
+ * packed to contiguous rows (write/panels.pyx), by item sizes:
  *
  *     transpose      transposes tiles in registers, by perfect shuffles: 16 items of a byte from each of 32 rows
  *     deinterleave   shuffles a few 16 bytes each: items at steps, also backward, alone or in groups of 2 to 4 that lie
@@ -149,7 +149,7 @@ enum {
 enum {
     TILECORE_BY_TILES,
     TILECORE_BY_COLUMNS,
-    TILECORE_BY_LINES,
+    TILECORE_BY_STREAM,
 };
 
 typedef struct tilecore_shuffles tilecore_shuffles; /* packing.h */

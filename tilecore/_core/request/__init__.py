@@ -2,4 +2,4 @@
 
 # For programs that freeze others: they see no imports of compiled modules, and nothing else imports these.
 # mypy: disable-error-code=attr-defined
-from tilecore._core.request import arguments, callers_code, overlaps, subclasses
+from tilecore._core.request import arguments, callers_code, masked, overlaps

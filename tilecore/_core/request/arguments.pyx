@@ -1,7 +1,7 @@
 """Reads and checks arrays and `out` for the public functions, before anything is allocated.
 
-The order of checks is the same everywhere: (1) repeats: type, rank, sign; (2) `out`: type, dtype; (3) overflow; (4) a
-new result: the size limit; a given `out`: its shape and memory.
+Plain arrays are checked in this order: (1) threads; (2) repeats: type, rank, sign; (3) `out`: type, dtype; (4)
+overflow; (5) a new result: the size limit; a given `out`: its shape and memory.
 
 Reading may run the caller's code: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's titles. That code may
 change the input and `out`. So all reading comes first. Then the result is allocated, which may collect garbage, and the
@@ -13,7 +13,7 @@ import numpy
 
 from tilecore._core.request.callers_code import run
 from tilecore._core.request.errors import RequestError, module_name, pass_on, shape_changed, short_repr, type_name
-from tilecore._core.request.subclasses import is_masked
+from tilecore._core.request.masked import is_masked
 
 cimport numpy as cnp
 from cpython.list cimport PyList_GET_SIZE

@@ -148,7 +148,7 @@ cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtyp
     data = tilecore_arena_alloc(nbytes, prefaulted)
     if data == NULL:
         return None
-    if not heap_stays:
+    if not leave_heap_alone:
         tilecore_arena_raise_heap()
     if PyDataType_REFCHK(dtype):
         memset(data, 0, nbytes)

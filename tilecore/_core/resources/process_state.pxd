@@ -1,4 +1,4 @@
-cdef Py_ssize_t forks   # forks between the import and this process, as Python saw them
+cdef Py_ssize_t forks   # how many `os.fork()` calls lie between the import and this process
 
 cdef Py_ssize_t usable_cpus() noexcept nogil
 cdef int find_cpu_share() except -1

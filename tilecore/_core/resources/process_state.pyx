@@ -10,7 +10,7 @@ from tilecore._core.resources.machine import cpu_quota
 from tilecore._core.atomic cimport tilecore_atomic_load, tilecore_atomic_store
 
 
-cdef extern from "runtime/threads.h" nogil:
+cdef extern from "runtime/system.h" nogil:
     ctypedef struct tilecore_affinity:
         pass
     int tilecore_read_affinity(tilecore_affinity *now)

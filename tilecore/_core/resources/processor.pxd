@@ -26,7 +26,7 @@ cdef extern from "kernels/kernels.h" nogil:
 
     const tilecore_set *tilecore_sets[]
     void tilecore_movsb(char *dst, const char *src, Py_ssize_t bytes)
-    enum: TILECORE_CELL_BYTES, TILECORE_ALIAS_BYTES, TILECORE_BY_TILES, TILECORE_BY_LINES
+    enum: TILECORE_CELL_BYTES, TILECORE_ALIAS_BYTES, TILECORE_BY_TILES, TILECORE_BY_STREAM
     void tilecore_prepare_rows(tilecore_rows *self, const tilecore_set *kernels, Py_ssize_t row,
                                Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows,
                                int in_first_cache)

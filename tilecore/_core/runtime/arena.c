@@ -2,7 +2,7 @@
 #include "arena.h"
 #include "bitmap.h"
 #include "pages.h"
-#include "threads.h"
+#include "system.h"
 
 /* The bytes of a granule; the fewest of an arena; granules that are advised together on huge pages. */
 #define TILECORE_GRANULE_BYTES ((ptrdiff_t)32 << 10)
@@ -294,7 +294,8 @@ void tilecore_arena_trim(ptrdiff_t limit)
 
 /* glibc maps blocks above a threshold, and releases the end of its heap above twice that: a program's other arrays get
  * new pages in each step. The threshold follows the largest mapped block that was freed. So one is freed here, once and
- * untouched: of a 16th of the limit, or 24 MiB; by 32, the heaps of threads, of 64, would never be trimmed. */
+ * untouched: of a 16th of the limit, at most 24 MiB. After one of 32 MiB, the heaps of other threads, of 64 MiB, would
+ * never be trimmed. */
 void tilecore_arena_raise_heap(void)
 {
     const ptrdiff_t most = ((ptrdiff_t)24 << 20) - 65536, share = tilecore_arena_limit() / 16;

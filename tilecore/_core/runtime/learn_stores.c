@@ -10,7 +10,7 @@
  * the bound on. From four times the bound on no call tries: that would lengthen the loop by a twentieth. Loops that
  * keep the last result (`y = tile(...)`) have no hot output: there trials would cost more than they gain. */
 #include "learn_stores.h"
-#include "threads.h"
+#include "system.h"
 
 #define TILECORE_HOT_NANOSECONDS 200000
 #define TILECORE_HOT_PERIOD 256

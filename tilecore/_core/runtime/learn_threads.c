@@ -7,8 +7,8 @@
  *     factor = serial pace / beside          slowdown = pace / (beside * factor)
  *
  * Single calls vary: after a change of the calling thread one may take 1.3 times as long. So slowdowns are smoothed.
- * The first call with workers after a serial one wakes them: it is ignored unless waking explains less than it lost. A
- * slowdown above TILECORE_MAX_SLOWDOWN is a loss: the next 4 calls are serial (TILECORE_MIN_BACKOFF), after each
+ * The first call with workers after a serial one also wakes them. It counts only if it lost more than waking can cost.
+ * A slowdown above TILECORE_MAX_SLOWDOWN is a loss: the next 4 calls are serial (TILECORE_MIN_BACKOFF), after each
  * further loss twice as many and 4 more.
  *
  *     calls      w w w s w w w w s w w w w w w w w s w w w ... w w L s s s s w w L s s s s s s s s s s s s w ...

@@ -1,5 +1,5 @@
 #include "workers.h"
-#include "threads.h"
+#include "system.h"
 
 #include <limits.h>
 #include <string.h>

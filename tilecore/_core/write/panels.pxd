@@ -28,7 +28,7 @@ cdef struct Panels:
     bint direct                     # packed into the output, because nothing repeats; else to scratch, tiled from there
     int store_mode                  # if direct: how packing writes: TILECORE_BY_TILES ...
     Py_ssize_t padding              # so that `packing` is aligned to 16 bytes: shuffles are up to 1.1 times as fast
-    Packing packing                 # likewise: the kernel and its loops
+    Packing packing                 # if direct: the kernel and its loops
 
 
 cdef bint may_pack(const Nest *nest) noexcept nogil

@@ -27,7 +27,7 @@ from tilecore._core.plan.nest cimport Loop, first_moving, nest_begin, nest_push,
 from tilecore._core.strided_arrays cimport magnitude
 from tilecore._core.write.blocks cimport choose_blocks, write_blocks
 from tilecore._core.resources.processor cimport (
-    TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_BY_LINES, TILECORE_ALIAS_BYTES, kernels, packs_items,
+    TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_BY_STREAM, TILECORE_ALIAS_BYTES, kernels, packs_items,
     tilecore_gather, tilecore_prepare_deinterleave,
 )
 from tilecore._core.write.stores cimport ORDINARY, PAST_CACHES, Stores
@@ -109,7 +109,7 @@ cdef void choose_destination(Panels *panels, Py_ssize_t size) noexcept nogil:
     cdef bint transposed = panels.packing.packer == TRANSPOSE
     panels.store_mode = kernels.large_store_mode if size > SECOND_CACHE_BYTES else TILECORE_BY_TILES
     if panels.stores == PAST_CACHES:
-        panels.store_mode = TILECORE_BY_LINES
+        panels.store_mode = TILECORE_BY_STREAM
         panels.direct = panels.packing.packer != GATHER and row_bytes >= (
             MIN_STREAMED_TRANSPOSED if transposed else MIN_STREAMED_DEINTERLEAVED)
 
@@ -131,7 +131,7 @@ cdef void choose_sides(Panels *panels) noexcept nogil:
     if panels.stores == PAST_CACHES and itemsize <= 2:
         budget = STREAMED_ROWS_BYTES
     if panels.direct:
-        if panels.store_mode == TILECORE_BY_LINES:
+        if panels.store_mode == TILECORE_BY_STREAM:
             budget, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
     elif innermost.src_step % TILECORE_ALIAS_BYTES == 0 or innermost.count > budget // MIN_SIDE_BYTES:
         budget = max(SIDE_BYTES * SIDE_BYTES // itemsize, MIN_SQUARE_BYTES)
@@ -174,7 +174,7 @@ cdef inline Py_ssize_t divide_up(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
 
 cdef void *new_scratch(const Panels *panels) noexcept nogil:
     """Memory for what packs a panel, cells of a transposition, and a packed panel; NULL: there is none, or no need."""
-    if (panels.direct and panels.store_mode != TILECORE_BY_LINES
+    if (panels.direct and panels.store_mode != TILECORE_BY_STREAM
             and panels.packing.loop[1].src_step % TILECORE_ALIAS_BYTES != 0):
         return NULL
     return malloc(sizeof(Packing) + TILECORE_CELL_BYTES + LINE_BYTES
@@ -191,7 +191,7 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
         pack_panel(panels, number, scratch, &blocks)
         if not panels.direct:
             write_blocks(&blocks, 0, blocks.total)
-    if panels.direct and panels.store_mode == TILECORE_BY_LINES:
+    if panels.direct and panels.store_mode == TILECORE_BY_STREAM:
         kernels.stream_end()
     free(scratch)
 
@@ -352,7 +352,7 @@ cdef void pack(const Packing *packing, const Py_ssize_t *steps, char *dst, const
                               cells)
         elif packing.packer == DEINTERLEAVE:
             kernels.deinterleave(&packing.shuffles, dst, dst_pitch, src, rows.src_step,
-                                 1 if packing.along_row > 1 else n_rows, row_items, store_mode == TILECORE_BY_LINES)
+                                 1 if packing.along_row > 1 else n_rows, row_items, store_mode == TILECORE_BY_STREAM)
         else:
             tilecore_gather(dst, dst_pitch, along.dst_step, src, rows.src_step, along.src_step, n_rows, row_items,
                             packing.itemsize)

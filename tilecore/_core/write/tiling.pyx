@@ -29,7 +29,7 @@ from tilecore._core.write.stores cimport ORDINARY, PAST_CACHES, Stores, choose_s
 cdef extern from "Python.h":
     int PyErr_CheckSignals()
 
-cdef extern from "runtime/threads.h" nogil:
+cdef extern from "runtime/system.h" nogil:
     long long tilecore_nanoseconds(int of_thread)
 
 cdef extern from "runtime/workers.h" nogil:
@@ -276,7 +276,7 @@ cdef int choose_threads(const tilecore_job *job, int kind, Stores stores, Py_ssi
 # Python delivers signals to the main thread alone, so only a call in the main thread checks for them. Another thread
 # must not take the GIL here: a daemon thread keeps running while the process ends, and the interpreter may be gone.
 
-cdef int handlers_within = 0  # checks in progress, each in a handler of the one before; with the GIL
+cdef int handlers_within = 0  # checks in progress, each in a handler of the one before; of the main thread alone
 
 
 cdef void begin_checks(WriteOptions *options, bint on) noexcept nogil:

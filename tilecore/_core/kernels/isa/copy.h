@@ -1,6 +1,7 @@
 /* Copies contiguous bytes of any length, and has the kernels made of such copies, `copies` and `doubling`. Every set
- * includes this. For AVX2: tilecore_copy_avx2, tilecore_copy_short_avx2, tilecore_replicate_avx2, tilecore_stream_avx2,
- * tilecore_stream_end_avx2, tilecore_copies_avx2, tilecore_doubling_avx2. */
+ * with kernels of its own includes this. For AVX2: tilecore_copy_avx2, tilecore_copy_short_avx2,
+ * tilecore_replicate_avx2, tilecore_stream_avx2, tilecore_stream_end_avx2, tilecore_copies_avx2,
+ * tilecore_doubling_avx2. */
 
 /* Treats up to 64 bytes as two words that may overlap, the longest that fit. */
 /* clang-format off */

@@ -4,8 +4,8 @@
  *     (2, 3) of 4 bytes, tiled (2, 2):   rows of 12 bytes, 2 copies of each; then both rows once more
  *
  * The innermost repeated axis and the axes inside it make a row. All rows are written with their copies, from
- * registers. When a repeated axis outside the rows is complete, its output is copied after itself. So it merges axes as
- * nest_push does (plan/nest.pxd), without strides, and with the work that is left in each loop. For AVX2:
+ * registers. When a repeated axis outside the rows is complete, its output is copied after itself. It merges axes by
+ * the rule of nest_push (plan/nest.pxd), but keeps no strides; each loop counts its remaining steps. For AVX2:
  * tilecore_write_small_avx2, tilecore_few_rows_avx2, tilecore_fill_rows_avx2, tilecore_repeat_few_avx2. */
 
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copy_few)(char *dst, const char *src, ptrdiff_t n)

@@ -222,8 +222,8 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose_cell)(const tilecore_trans
  *
  * Variants (benchmarks/prices.md):
  *
- *     stream      for outputs above the last cache: whole lines bypass the caches, by way of one cell. Cells are low,
- *                 and each prefetches the one below it
+ *     stream      stores past the caches: whole lines, by way of one cell. Cells are low, and each prefetches the one
+ *                 below it
  *     back        with `stream`: columns are not aligned to lines alike, so a cell stores its predecessor's last rows
  *                 again, while the caches still hold them
  *     staged      for rows that lie whole TILECORE_ALIAS_BYTES apart: their lines are first copied beside each other
@@ -233,7 +233,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
                                                        ptrdiff_t item, int store_mode, char *cells)
 {
     const ptrdiff_t n = 16 / item, tall = item < 16 ? 2 * n : 1, cell = 64 / item;
-    const int stream = cells && store_mode == TILECORE_BY_LINES;
+    const int stream = cells && store_mode == TILECORE_BY_STREAM;
     const int staged = cells && src_pitch % TILECORE_ALIAS_BYTES == 0 && columns >= n;
     const int by_columns = store_mode == TILECORE_BY_COLUMNS && (item == 4 || item == 8) && src_pitch % 256 != 0;
     const tilecore_transposition whole = {dst, dst_pitch, src, src_pitch, rows, item, staged ? cells : NULL,

@@ -1,4 +1,4 @@
-/* What arena.c, workers.c and some modules need of the system: locks, threads, a clock, processors, handlers of fork().
+/* What other C files and some modules need of the system: locks, threads, a clock, processors, handlers of fork().
  * C11 / C++17. */
 #pragma once
 

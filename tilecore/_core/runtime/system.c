@@ -1,4 +1,4 @@
-#include "threads.h"
+#include "system.h"
 
 #if defined(_WIN32)
 #include <process.h>
