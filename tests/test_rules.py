@@ -196,7 +196,8 @@ RULES = [
     ("", "feature_level", [
         *("6_5", "7_0", "9_9", "10_0", "0_9", "", "4", "4.1", "4_", "_1", "4_1\n", "04_1", "4_01", "4_1_0", "-1_0"),
         *("DML_FEATURE_LEVEL_4_1", "\N{ARABIC-INDIC DIGIT FOUR}_1")],
-     ValueError, "feature_level {!r}, expected a level such as 1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 6_1 6_2 6_3 6_4"),
+     ValueError, "feature_level {!r}, expected a level such as 1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 "
+     "6_1 6_2 6_3 6_4"),
     ("", "feature_level", [4.1, 41, None, (4, 1), ["4_1"], b"4_1"], TypeError,
      "feature_level is of type {type}, expected a str such as"),
 ]  # fmt: skip
