@@ -24,7 +24,7 @@ SOURCES = sorted(Path("tilecore").rglob("*.pyx"))
 CORE = Path("tilecore/_core")
 INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 # C that modules are linked with. What has state belongs to one: a second would have workers, or memory, of its own.
-# Only `system` is in two: its state is a module's.
+# `pages` has none, and that of `system` is a module's, so both are in two.
 LINKED = {
     "mapped.pyx": "pages",
     "memory.pyx": "arena pages system",

@@ -14,7 +14,7 @@ from tilecore._core.write import blocks, panels, tiling
 
 pytestmark = [pytest.mark.quick, pytest.mark.tree]
 
-ORDINARY, IN_ORDER, PAST_CACHES = range(3)  # in stores.pxd
+ORDINARY, ORDINARY_IN_ORDER, PAST_CACHES = range(3)  # in stores.pxd
 GAP = 255
 choose_blocks, write_blocks = get_function(blocks, "choose_blocks"), get_function(blocks, "write_blocks")
 choose_panels, write_panels = get_function(panels, "choose_panels"), get_function(panels, "write_panels")
@@ -64,7 +64,7 @@ def test_blocks(gap):
         x, made = make_source(shape, itemsize), Blocks()
         room = Room(x, (0, 0), np.multiply(shape, reps), gap)
         nest = nest_of(plan_of(shape, reps, itemsize), x.strides[:-1], room.strides)
-        for stores in (ORDINARY, IN_ORDER, PAST_CACHES):
+        for stores in (ORDINARY, ORDINARY_IN_ORDER, PAST_CACHES):
             choose_blocks(byref(made), byref(nest), room.address, x.ctypes.data, stores)
             room.check(write_blocks, made, made.total, (stores, shape, reps, itemsize))
             seen.add((min(made.total, 4), made.split >= 0))

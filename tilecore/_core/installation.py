@@ -10,7 +10,7 @@ from tilecore._core.request.errors import short_repr
 from tilecore._core.resources.memory import get_max_bytes, get_recycle_limit, recycled_bytes
 from tilecore._core.resources.processor import build, cache_sizes, instruction_sets  # type: ignore[import-not-found]
 from tilecore._core.resources.threads import get_num_threads
-from tilecore._core.write import tiling as tiling  # type: ignore[attr-defined]  # as in write/__init__.py
+from tilecore._core.write import tiling as tiling  # type: ignore[attr-defined]  # so that freezers find write/
 from tilecore._units import with_binary_unit
 from tilecore._version import __version__
 

@@ -23,7 +23,7 @@ from cpython.object cimport PyObject
 from tilecore._core.numpy_api cimport (
     MAX_RANK, PyArray_Check, PyArray_CheckExact, PyType_Modified, PyTypeObject, array_upon, descr_of,
 )
-from tilecore._core.plan.plan cimport Plan, has_input_shape, input_shape, plan_region, plan_stack, plan_tiling
+from tilecore._core.plan.plan cimport Plan, has_input_shape, input_shape, plan_region, plan_many, plan_tiling
 from tilecore._core.request.arguments cimport check_dtype, read_items, read_out, read_plain, shape_error
 from tilecore._core.request.integers cimport (
     Bounds, as_tuple, read_bounds, read_integers, read_repeats, read_threads,
@@ -240,7 +240,7 @@ cdef cnp.ndarray tile_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int 
     if not fits:
         wanted = ", ".join(map(str, as_tuple(shape, n)))
         raise RequestError(ValueError, f"must have shape (n, {wanted}), got {(<object>array).shape}", "input")
-    plan_stack(&stack, plan, cnp.PyArray_DIM(array, 0))
+    plan_many(&stack, plan, cnp.PyArray_DIM(array, 0))
     return make_result(&stack, pad_stack(&stack, array), out_array, threads)
 
 

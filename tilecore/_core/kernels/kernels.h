@@ -47,7 +47,8 @@
  *     spread         moves as many rows as a vector holds, by one load and one store of their lanes alone
  *     expand         works as permute, but shuffles each 16 bytes by themselves; writes a few vectors of whole spans
  *     pattern        puts as many copies as fit 32 bytes in a register, and stores it at steps of whole rows
- *     register_rows  holds a row in two to eight vectors, and stores these for each copy; the last overlaps
+ *     register_rows  holds a row in two to eight vectors, or halves of them, and stores these for each copy; the last
+ *                    overlaps
  *     doubling       copies what is written so far after itself, again and again
  *     copies         writes each copy by itself
  *

@@ -29,7 +29,7 @@ cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, co
                     Py_ssize_t itemsize) noexcept nogil
 cdef bint fits_64_bits(cnp.ndarray array, int n, const Py_ssize_t *repeats) noexcept
 cdef int raise_plan_error(const Plan *plan) except -1
-cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1
+cdef int plan_many(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1
 cdef int plan_region(Plan *region, const Plan *plan, const Bounds *bounds, bint periodic) except -1
 cdef bint region_init(Plan *region, const Plan *plan, const Py_ssize_t *start, const Py_ssize_t *stop) noexcept nogil
 

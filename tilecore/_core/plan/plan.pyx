@@ -64,8 +64,8 @@ cdef int raise_plan_error(const Plan *plan) except -1:
                        f"with {plan.itemsize} bytes per element")
 
 
-cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1:
-    """Fill `stacked` for a stack of `n` arrays: one more axis in front, which is not repeated."""
+cdef int plan_many(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1:
+    """Fill `stacked` for `n` arrays: one more axis in front, which is not repeated."""
     cdef Py_ssize_t shape[MAX_RANK], repeats[MAX_RANK]
     cdef int k
     if plan.ndim == MAX_RANK:

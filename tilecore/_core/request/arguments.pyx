@@ -1,7 +1,8 @@
 """Reads and checks arrays and `out` for the public functions, before anything is allocated.
 
 Plain arrays are checked in this order: (1) threads; (2) repeats: type, rank, sign; (3) `out`: type, dtype; (4)
-overflow; (5) a new result: the size limit; a given `out`: its shape and memory.
+overflow; (5) a new result: the size limit; a given `out`: its shape and memory. Dialects check the element type and
+repeats before all of these, regions their bounds after the first.
 
 Reading may run the caller's code: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's titles. That code may
 change the input and `out`. So all reading comes first. Then the result is allocated, which may collect garbage, and the
@@ -62,8 +63,9 @@ cdef bint is_foreign(value) except -1:
 cpdef read_array(value, argument="input", bint subok=False):
     """`value`, of any kind, as a plain array; with `subok`, as a subclass if it provides one.
 
-    An array's memory is shared. A masked array is an error, because its mask would be lost. NumPy would treat an object
-    that has only DLPack's `__dlpack__` as a single Python object, so such objects go to `numpy.from_dlpack`.
+    The result shares the memory of `value` if that is an array. A masked array is an error, because its mask would be
+    lost. NumPy would treat an object that has only DLPack's `__dlpack__` as a single Python object, so such objects go
+    to `numpy.from_dlpack`.
 
     >>> read_array([[1, 2, 3]])
     array([[1, 2, 3]])

@@ -1,5 +1,5 @@
 """Memory and processors: what may be used, and what is kept."""
 
-# For programs that freeze others: they see no imports of compiled modules, and nothing else imports these.
+# For programs that freeze others: they see no imports of compiled modules, and nothing else imports this one.
 # mypy: disable-error-code=attr-defined
-from tilecore._core.resources import machine, process_state, processor
+from tilecore._core.resources import process_state

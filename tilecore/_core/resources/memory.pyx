@@ -59,7 +59,7 @@ cdef extern from "runtime/pages.h" nogil:
 
 
 cdef enum:
-    CHILDREN = 8    # a child of multiprocessing keeps 1/8 of the default: its siblings need memory too
+    CHILD_DIVISOR = 8   # a child of multiprocessing keeps 1/8 of the default: its siblings need memory too
 
 cdef bint by_environment = bool(os.environ.get("TILECORE_RECYCLE_BYTES"))
 cdef Py_ssize_t limit_forks = -1    # `forks` when the limit was set or adapted
@@ -128,7 +128,7 @@ cdef int adapt_limit() except -1:
     """Lower the default limit in a child of multiprocessing."""
     if tilecore_atomic_load(&limit_forks) != forks:
         if not by_environment and in_multiprocessing_child():
-            tilecore_arena_set_limit(min(tilecore_arena_limit(), default_limit // CHILDREN))
+            tilecore_arena_set_limit(min(tilecore_arena_limit(), default_limit // CHILD_DIVISOR))
         tilecore_atomic_store(&limit_forks, forks)
     return 0
 

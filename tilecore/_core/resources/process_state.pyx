@@ -20,8 +20,8 @@ cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() nogil
 
 
-# The first call from Python in a process finds `cpu_share` and `is_child`: calls from C cannot. 0 and -1 mean unknown.
 forks = 0
+# The first call from Python in a process finds `cpu_share` and `is_child`: calls from C cannot. 0 and -1 mean unknown.
 cdef Py_ssize_t cpu_share = 0, is_child = -1
 cdef Py_ssize_t quota = cpu_quota()   # read here, so that calls open no files; 0 after a fork
 # Python delivers signals to the main thread alone. Looking up this thread at each call would run Python code.

@@ -39,9 +39,9 @@ struct tilecore_record {
 
 static tilecore_record tilecore_records[TILECORE_TASK_KINDS][2][2][TILECORE_SIZES];
 
-tilecore_record *tilecore_find_record(int kind, int new_pages, int past_caches, ptrdiff_t bytes)
+tilecore_record *tilecore_find_record(int kind, int prefaulted, int past_caches, ptrdiff_t bytes)
 {
-    return &tilecore_records[kind][new_pages][past_caches][tilecore_size_class(bytes)];
+    return &tilecore_records[kind][prefaulted][past_caches][tilecore_size_class(bytes)];
 }
 
 int tilecore_next_is_serial(tilecore_record *record)

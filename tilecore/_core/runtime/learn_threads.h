@@ -7,8 +7,8 @@
 
 typedef struct tilecore_record tilecore_record;
 
-/* Finds the record of a kind of task, into new pages or not, by stores past the caches or not, of a size. */
-tilecore_record *tilecore_find_record(int kind, int new_pages, int past_caches, ptrdiff_t bytes);
+/* Finds the record of a kind of task, into prefaulted memory or not, by stores past the caches or not, of a size. */
+tilecore_record *tilecore_find_record(int kind, int prefaulted, int past_caches, ptrdiff_t bytes);
 
 /* Counts a job, and returns whether it is to be serial. */
 int tilecore_next_is_serial(tilecore_record *record);

@@ -3,8 +3,8 @@
 The inner loops of a nest that write at most TILECORE_BLOCK_BYTES are a *block*: kernels make it once, from the
 innermost dimension outward. The loops outside go over blocks, in a new order: loops that move in the source, and
 inside them loops that repeat. So every block is written to all of its destinations while it is cached, and the source
-is read once. With ordinary stores, a block that nothing outside repeats need not stay
-cached, and may have MAX_UNREPEATED_BYTES.
+is read once. A block that nothing outside repeats need not stay cached: by ordinary stores it may have
+MAX_UNREPEATED_BYTES.
 
     nest of (1024, 1024) float32 tiled (4, 4):   row 4096, 4x 4096, 1024 rows, 4x 16777216
     block: row 4096, 4 times = 16384 bytes;      for each of 1024 rows: to 4 destinations
@@ -21,7 +21,7 @@ from libc.stdlib cimport free, malloc
 from tilecore._core.config cimport TILECORE_BLOCK_BYTES
 from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, Nest, next_step
 from tilecore._core.resources.processor cimport kernels, movsb_bytes, tilecore_movsb, tilecore_prepare_rows
-from tilecore._core.write.stores cimport IN_ORDER, PAST_CACHES, Stores
+from tilecore._core.write.stores cimport ORDINARY_IN_ORDER, PAST_CACHES, Stores
 
 
 cdef enum:
@@ -35,7 +35,7 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, char *dst, const char 
     """Choose the block and its kernel, and order the loops over blocks: repeats innermost, or in the nest's order."""
     cdef Py_ssize_t blocks_along = choose_inner(blocks, nest, stores == PAST_CACHES)
     blocks.dst, blocks.src = dst, src
-    order_outer(blocks, nest, blocks_along, stores != IN_ORDER)
+    order_outer(blocks, nest, blocks_along, stores != ORDINARY_IN_ORDER)
     choose_rows(blocks)
 
 

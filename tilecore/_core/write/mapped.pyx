@@ -1,8 +1,8 @@
 """Results with repeats that share pages, each page until it is written to.
 
 Most repeats are never changed. So their bytes are written once, to a file in memory, and the file is mapped privately
-once for each repeat: the addresses are the array's, the pages are shared. The system copies a page when it is written
-to.
+once for each group of repeats: the addresses are the array's, the pages are shared. The system copies a page when it is
+written to.
 
     nest of 1 MiB repeated 1000 times:        file of 2 MiB (two repeats grouped), mapped 500 times
     nest of 3000 bytes repeated 10**6 times:  1024 repeats make 750 pages; 977 mappings, the last shorter

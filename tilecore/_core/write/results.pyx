@@ -18,7 +18,7 @@ from cpython.list cimport PyList_GET_SIZE
 from tilecore._core.config cimport TILECORE_ARRAYS, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK, try_array
 from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, next_step
-from tilecore._core.plan.plan cimport Plan, has_input_shape, input_shape, is_small, plan_init, plan_stack, plan_tiling
+from tilecore._core.plan.plan cimport Plan, has_input_shape, input_shape, is_small, plan_init, plan_many, plan_tiling
 from tilecore._core.request.arguments cimport check_out, shape_error
 from tilecore._core.request.overlaps cimport share_bytes
 from tilecore._core.resources.memory cimport max_bytes, new_array
@@ -221,7 +221,7 @@ cdef cnp.ndarray make_batch(const Plan *plan, cnp.dtype dtype, list sources, cnp
     cdef Py_ssize_t i, n = PyList_GET_SIZE(sources)
     cdef PyThreadState *released
     cdef int status
-    plan_stack(&all_plan, plan, n)
+    plan_many(&all_plan, plan, n)
     if is_new:
         out = allocate(&all_plan, dtype, &prefaulted)
     read_options(&batch.options, all_plan.nbytes, threads, prefaulted, references)

@@ -1,7 +1,7 @@
 cdef enum Stores:
     ORDINARY
-    IN_ORDER        # ordinary ones, block after block in the output's order, so that each new page is filled at once
-    PAST_CACHES     # non-temporal
+    ORDINARY_IN_ORDER   # block after block in the output's order, so that each new page is filled at once
+    PAST_CACHES         # non-temporal
 
 
 cdef Stores choose_stores(const char *dst, Py_ssize_t nbytes, bint prefaulted, long long *begin) noexcept nogil

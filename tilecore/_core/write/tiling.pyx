@@ -43,7 +43,7 @@ cdef extern from "runtime/workers.h" nogil:
 
     Py_ssize_t TILECORE_CHUNK_BYTES
     void tilecore_parallel(tilecore_job *job, int threads, tilecore_record *record, long long until)
-    tilecore_record *tilecore_find_record(int kind, bint new_pages, bint past_caches, Py_ssize_t bytes)
+    tilecore_record *tilecore_find_record(int kind, bint prefaulted, bint past_caches, Py_ssize_t bytes)
     bint tilecore_next_is_serial(tilecore_record *record)
     int tilecore_register_workers()
 
@@ -267,7 +267,7 @@ cdef int choose_threads(const tilecore_job *job, int kind, Stores stores, Py_ssi
         return threads
     if not options.prefaulted and options.nbytes < TILECORE_NEW_THREAD_BYTES:
         return 1
-    record[0] = tilecore_find_record(kind, not options.prefaulted, stores == PAST_CACHES, nbytes)
+    record[0] = tilecore_find_record(kind, options.prefaulted, stores == PAST_CACHES, nbytes)
     return 1 if tilecore_next_is_serial(record[0]) else threads
 
 
