@@ -1,4 +1,4 @@
-"""Both sides of each bound that was found by timing, on this host: what it would choose here, in ten minutes.
+"""Both sides of bounds that were found by timing, on this host: what it would choose here, in ten minutes.
 
     python benchmarks/tunables.py [NAME ...]
 

@@ -17,7 +17,7 @@ from tilecore._process import choose_clock, describe_others, processor_seconds
 from tilecore._units import with_unit
 
 clock = choose_clock()
-# Timed in loops that do nothing else. For a batch, both functions are as fast as the memory.
+# Timed in loops that do nothing else.
 TIMED: dict[str, tuple[tuple[int, ...], str, tuple[int, ...]]] = {
     "a few numbers": ((2, 3), "float32", (2, 2)),
     "gray to RGB": ((256, 256, 1), "uint8", (1, 1, 3)),

@@ -1,6 +1,6 @@
-"""The Python that `tilecore run` or `profile` starts executes this first. Under `run`, so do its child processes.
+"""A Python that `tilecore run`, `compare` or `profile` starts executes this first; its children do, but for `profile`.
 
-This folder is first in their PYTHONPATH. `profile` begins at once. Under `run`, a Python that has imported NumPy then
+This folder is first in their PYTHONPATH. `profile` begins at once. Otherwise, a Python that has imported NumPy then
 imports tilecore, and `numpy.tile` is replaced. A child that lacks tilecore stays as it is, even Python 2.
 """
 

@@ -35,9 +35,9 @@
  *     spread                                    rows to 64 that lie apart, spans    the same
  *                                               to 64
  *     expand         rows to 16, spans to 64
- *     pattern        rows to 16, longer spans;  25 to 31, twice or three times      3 to 31, spans from 129 to 1023
- *                    AVX2: to 31 that touch
- *     register_rows  to 256                     33 to 256; to 512 in cache 1        33 to 512
+ *     pattern        rows to 16, longer spans;  25 to 31, twice or three times      3 to 31, spans from 129 (12 to 24:
+ *                    AVX2: to 31 that touch                                    193) to 1023
+ *     register_rows  to 256                     32 to 256; to 512 in cache 1        32 to 512
  *     doubling       above 256; by AVX2 all     above 128 beyond cache 1, as AVX2
  *                    spans from 2048 on
  *     copies         all others, such as rows that are written once, and words with gaps after them
@@ -52,9 +52,9 @@
  *     doubling       copies what is written so far after itself, again and again
  *     copies         writes each copy by itself
  *
- * All sizes have `copy` (contiguous bytes), `replicate` (a block again and again after itself) and `stream` (a copy
- * that bypasses the caches, for outputs from TILECORE_STREAM_BYTES on). A source without contiguous rows is first
- * packed to contiguous rows (write/panels.pyx), by item sizes:
+ * Each set also has `copy` (contiguous bytes), `replicate` (a block again and again after itself) and `stream` (a copy
+ * that bypasses the caches, for outputs from TILECORE_STREAM_BYTES on), of any number of bytes. A source without
+ * contiguous rows is first packed to contiguous rows (write/panels.pyx), by item sizes:
  *
  *     transpose      transposes tiles in registers, by perfect shuffles: 16 items of a byte from each of 32 rows
  *     deinterleave   shuffles a few 16 bytes each: items at steps, also backward, alone or in groups of 2 to 4 that lie

@@ -5,9 +5,9 @@
 
 #include "../config.h"
 
-/* Whether stores to `dst` bypass the caches: from `bound` bytes on. For a hot output earlier calls decide, from half of
- * `bound` on, where the caller begins to ask, to four times `bound`; if sizes vary, from twice `bound` on they do. Sets
- * *begin to time the call. */
+/* Whether stores to `dst` bypass the caches: by default from `bound` bytes on. Into a hot output of the same place and
+ * size, earlier calls decide, to four times `bound`; into one of another, stores bypass from twice `bound` on. Callers
+ * ask from half of `bound` on. Sets *begin to time the call. */
 int tilecore_bypasses(const char *dst, ptrdiff_t bytes, ptrdiff_t bound, long long *begin);
 
 /* Notes a call that wrote `bytes`, 1 KiB or more. `begin`: 0, or what tilecore_bypasses set. */

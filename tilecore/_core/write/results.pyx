@@ -1,7 +1,8 @@
 """A plan and a source, or a list of them -> an array that holds the result: a new array, or the caller's.
 
 Nine results in ten are new and small. Creating the array takes most of their time: `make_small` does it and writes in
-one step, without a nest and without workers. All others:
+one step, without a nest and without workers (`make_packed` does it for a small source in another order). `make_result`
+tries that, and then `make_any`, which makes all others:
 
     allocate        a new array, unless there is `out`; other code may run meanwhile
     read_options    the number of threads; other code may run meanwhile
@@ -201,7 +202,7 @@ cdef cnp.ndarray allocate(const Plan *plan, cnp.dtype dtype, bint *prefaulted):
 
 # ---------------------------------------------------------------- from a list of sources
 
-# The sources are never merged into one strided array. Each step is as in make_result, for all of them.
+# The sources are never merged into one strided array. Each step is as in make_any, for all of them.
 
 cdef struct Batch:
     const Plan *plan            # of each source
