@@ -9,7 +9,7 @@ import sys
 
 import numpy
 import pytest
-from started import ran, written
+from processes import ran, written
 
 from tilecore._cli import compare
 

@@ -199,7 +199,7 @@ def test_a_use_after_free_is_seen(tmp_path, compiler, compile_c):
 
 def test_stores_into_memory_that_is_in_the_caches(tmp_path, compile_c, run):
     """Loops of 300 calls: each kind of stores in eight calls, then the faster kind; again after 256."""
-    compile_c("-O2", f"-I{CORE}", HERE / "hot.c", "-o", tmp_path / "hot")
+    compile_c("-O2", f"-I{CORE}", HERE / "learn_stores.c", "-o", tmp_path / "hot")
     memory, *loops = run(tmp_path / "hot").splitlines()
     assert memory.split() == "1 learns1 1 learns1 0 0 1 1 1 1".split()
     assert loops == ["9s 8o 248s 8o 27s", "221s 79o", "9o 8s 248o 8s 27o"]

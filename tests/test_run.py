@@ -11,7 +11,7 @@ from shlex import split
 
 import numpy
 import pytest
-from started import ran, written
+from processes import ran, written
 
 import tilecore
 

@@ -235,7 +235,7 @@ int main(int argc, char **argv)
         return run(atoi(argv[2]), atol(argv[3]), atol(argv[4]));
     if (argc == 3 && !strcmp(argv[1], "wait")) return wait_for_others(atoi(argv[2])) != 0;
     if (argc != 1) return 2;
-    if (tilecore_find_record(0, 0, 0, PTRDIFF_MAX) != &tilecore_records[0][0][0][TILECORE_SIZES - 1]) return 3;
+    if (tilecore_find_record(0, 0, 0, PTRDIFF_MAX) != &tilecore_records[0][0][0][TILECORE_SIZE_CLASSES - 1]) return 3;
     learn("gains", 200, 550, 1300, 1000, 0);        /* seldom serial, and not after a single slow call */
     learn("busy", 500, 9000, 9000, 1000, 0);        /* single calls take nine times the time */
     learn("small losses", 90, 1050, 1050, 1000, 0); /* a little slower each time */

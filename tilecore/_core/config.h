@@ -100,10 +100,10 @@ TILECORE_INLINE int tilecore_multiply(ptrdiff_t a, ptrdiff_t b, ptrdiff_t *produ
 }
 
 /* What calls learn is kept by classes of sizes: two for each power of two, from 1 MiB on. */
-#define TILECORE_SIZES 20
+#define TILECORE_SIZE_CLASSES 20
 TILECORE_INLINE int tilecore_size_class(ptrdiff_t bytes)
 {
     int size = 0;
-    for (bytes >>= 19; bytes > 3 && size < TILECORE_SIZES - 2; bytes >>= 1) size += 2;
+    for (bytes >>= 19; bytes > 3 && size < TILECORE_SIZE_CLASSES - 2; bytes >>= 1) size += 2;
     return size + (bytes > 2);
 }

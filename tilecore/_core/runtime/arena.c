@@ -7,7 +7,7 @@
 /* The bytes of a granule; the fewest of an arena; granules that are advised together on huge pages. */
 #define TILECORE_GRANULE_BYTES ((ptrdiff_t)32 << 10)
 #define TILECORE_ARENA_BYTES ((ptrdiff_t)(sizeof(void *) > 4 ? 1024 : 64) << 20)
-#define TILECORE_ADVISED 256
+#define TILECORE_ADVISED_GRANULES 256
 /* The idle bytes that are kept beyond a program's peak use, because its use varies. */
 #define TILECORE_SPARE_BYTES ((ptrdiff_t)64 << 20)
 /* If no result is freed for this time, all idle memory is released. A gigabyte that is allocated anew each minute costs
@@ -129,23 +129,24 @@ static tilecore_arena *tilecore_arena_find(const char *data, ptrdiff_t *from, pt
 }
 
 /* Releases the pages of every free run that intersects [from, to), from `from` to the run's end, even beyond `to`. The
- * system would fill a huge page again after a part of it is released (khugepaged). So the TILECORE_ADVISED granules
- * around it are advised against huge pages, until all their pages are released. */
+ * system would fill a huge page again after a part of it is released (khugepaged). So the TILECORE_ADVISED_GRANULES
+ * granules around it are advised against huge pages, until all their pages are released. */
 static void tilecore_arena_release_pages(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
     const uint64_t *used = a->used.bits;
+    const ptrdiff_t advised = TILECORE_ADVISED_GRANULES;
     ptrdiff_t end, next, low;
     for (; (from = tilecore_bits_find(used, from, to, 0)) < to; from = next) {
         end = next = tilecore_bits_find(used, from, a->used.size, 1);
         if (to < end && tilecore_bits_find(a->paged, to, end, 1) == end) end = to; /* there are no pages from `to` on */
         tilecore_arenas.idle -= tilecore_bits_set(a->paged, from, end, 0);
         tilecore_addresses_drop(tilecore_arena_at(a, from), tilecore_arena_bytes(end - from));
-        for (low = from / TILECORE_ADVISED * TILECORE_ADVISED; low < end; low += TILECORE_ADVISED) {
-            const ptrdiff_t high = low + TILECORE_ADVISED;
+        for (low = from / advised * advised; low < end; low += advised) {
+            const ptrdiff_t high = low + advised;
             const int empty = tilecore_bits_find(used, low, high, 1) == high &&
                               tilecore_bits_find(a->paged, low, high, 1) == high;
             if (empty || (low < from && from % TILECORE_WORD) || (end < high && end % TILECORE_WORD))
-                tilecore_addresses_advise(tilecore_arena_at(a, low), tilecore_arena_bytes(TILECORE_ADVISED),
+                tilecore_addresses_advise(tilecore_arena_at(a, low), tilecore_arena_bytes(advised),
                                           empty && tilecore_arenas.huge);
         }
     }

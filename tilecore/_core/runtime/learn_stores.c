@@ -22,9 +22,9 @@ static struct {
 } tilecore_last_written;
 
 /* Counters, by size: the least nanoseconds a MiB by ordinary stores, and past the caches; calls into hot outputs. */
-static ptrdiff_t tilecore_hot[TILECORE_SIZES][3];
+static ptrdiff_t tilecore_hot[TILECORE_SIZE_CLASSES][3];
 
-int tilecore_bypasses(const char *dst, ptrdiff_t bytes, ptrdiff_t bound, long long *begin)
+int tilecore_stores_bypass(const char *dst, ptrdiff_t bytes, ptrdiff_t bound, long long *begin)
 {
     const long long now = tilecore_nanoseconds(0);
     const size_t passed = (size_t)now - (size_t)tilecore_atomic_load(&tilecore_last_written.time);

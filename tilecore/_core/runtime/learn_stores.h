@@ -8,7 +8,7 @@
 /* Whether stores to `dst` bypass the caches: by default from `bound` bytes on. Into a hot output of the same place and
  * size, earlier calls decide, to four times `bound`; into one of another, stores bypass from twice `bound` on. Callers
  * ask from half of `bound` on. Sets *begin to time the call. */
-int tilecore_bypasses(const char *dst, ptrdiff_t bytes, ptrdiff_t bound, long long *begin);
+int tilecore_stores_bypass(const char *dst, ptrdiff_t bytes, ptrdiff_t bound, long long *begin);
 
-/* Notes a call that wrote `bytes`, 1 KiB or more. `begin`: 0, or what tilecore_bypasses set. */
+/* Notes a call that wrote `bytes`, 1 KiB or more. `begin`: 0, or what tilecore_stores_bypass set. */
 void tilecore_note_written(const char *dst, ptrdiff_t bytes, int streams, long long begin);

@@ -1,10 +1,10 @@
 /* A second thread doubles the speed on one machine, and gains nothing on the next. Beside busy processes calls take
- * several times as long with it. Each call with workers knows two paces, in nanoseconds a MiB: its own (pace), and that
- * of its caller's part (beside), in processor time, which other processes do not lengthen. `beside * factor` estimates
- * the pace of a serial call: occasional serial calls measure `factor`, which corrects for the bandwidth that threads
- * share. `slowdown` is the real pace over that estimate: above 1, workers made the call slower.
+ * several times as long with it. Each call with workers knows two paces, in nanoseconds a MiB: its own (pace), and
+ * that of its caller's part (callers_pace), in processor time, which other processes do not lengthen. `callers_pace *
+ * factor` estimates the pace of a serial call: occasional serial calls measure `factor`, which corrects for the
+ * bandwidth that threads share. `slowdown` is the real pace over that estimate: above 1, workers made the call slower.
  *
- *     factor = serial pace / beside          slowdown = pace / (beside * factor)
+ *     factor = serial pace / callers_pace          slowdown = pace / (callers_pace * factor)
  *
  * Single calls vary: after a change of the calling thread one may take 1.3 times as long. So slowdowns are smoothed.
  * The first call with workers after a serial one also wakes them. It counts only if it lost more than waking can cost.
@@ -28,8 +28,8 @@
 
 /* Counters, at first 0. */
 struct tilecore_record {
-    ptrdiff_t beside; /* the pace of the caller's part in the last call with workers */
-    ptrdiff_t factor; /* the pace of serial calls over `beside`, smoothed */
+    ptrdiff_t callers_pace; /* the pace of the caller's part in the last call with workers */
+    ptrdiff_t factor; /* the pace of serial calls over `callers_pace`, smoothed */
     ptrdiff_t slowdown; /* the pace with workers over that of serial calls, smoothed */
     ptrdiff_t next;   /* n > 0: the next n calls are serial; n < 0: -n calls with workers, then a serial one */
     ptrdiff_t parallel;       /* calls with workers since the last serial one */
@@ -37,7 +37,7 @@ struct tilecore_record {
     ptrdiff_t backoff;        /* how many calls the last loss made serial; each gain makes it smaller */
 };
 
-static tilecore_record tilecore_records[TILECORE_TASK_KINDS][2][2][TILECORE_SIZES];
+static tilecore_record tilecore_records[TILECORE_TASK_KINDS][2][2][TILECORE_SIZE_CLASSES];
 
 tilecore_record *tilecore_find_record(int kind, int prefaulted, int past_caches, ptrdiff_t bytes)
 {
@@ -70,20 +70,20 @@ static ptrdiff_t tilecore_smooth(ptrdiff_t *mean, ptrdiff_t now)
 
 void tilecore_note_serial(tilecore_record *record, double pace)
 {
-    const ptrdiff_t beside = tilecore_atomic_load(&record->beside);
-    const double ratio = pace / ((double)beside + 1); /* above 1, something else made the call slow */
-    if (beside) tilecore_smooth(&record->factor, ratio < 1 ? (ptrdiff_t)(ratio * TILECORE_ONE) : TILECORE_ONE);
+    const ptrdiff_t callers_pace = tilecore_atomic_load(&record->callers_pace);
+    const double ratio = pace / ((double)callers_pace + 1); /* above 1, something else made the call slow */
+    if (callers_pace) tilecore_smooth(&record->factor, ratio < 1 ? (ptrdiff_t)(ratio * TILECORE_ONE) : TILECORE_ONE);
 }
 
-void tilecore_note_parallel(tilecore_record *record, double pace, double beside, int threads)
+void tilecore_note_parallel(tilecore_record *record, double pace, double callers_pace, int threads)
 {
     ptrdiff_t backoff = tilecore_atomic_load(&record->backoff), slowdown;
     ptrdiff_t factor = tilecore_atomic_load(&record->factor);
     if (factor == 0) factor = TILECORE_ONE;
     if (factor < TILECORE_ONE / threads) factor = TILECORE_ONE / threads;
-    if (beside > 0) tilecore_atomic_store(&record->beside, (ptrdiff_t)beside + 1);
-    else beside = (double)tilecore_atomic_load(&record->beside) + 1;
-    slowdown = (ptrdiff_t)(pace * TILECORE_ONE / beside / (double)factor * TILECORE_ONE);
+    if (callers_pace > 0) tilecore_atomic_store(&record->callers_pace, (ptrdiff_t)callers_pace + 1);
+    else callers_pace = (double)tilecore_atomic_load(&record->callers_pace) + 1;
+    slowdown = (ptrdiff_t)(pace * TILECORE_ONE / callers_pace / (double)factor * TILECORE_ONE);
     /* The first call after a serial one wakes workers, which takes as long as writing 1 MB. */
     if (tilecore_atomic_add(&record->parallel, 1) == 0 && slowdown < TILECORE_WAKING_SLOWDOWN) return;
     slowdown = tilecore_smooth(&record->slowdown, slowdown);

@@ -17,4 +17,4 @@ int tilecore_next_is_serial(tilecore_record *record);
  * lose its processor. A call with workers has two paces: its own, and that of its caller's part, which is 0 if workers
  * took every chunk. */
 void tilecore_note_serial(tilecore_record *record, double pace);
-void tilecore_note_parallel(tilecore_record *record, double pace, double beside, int threads);
+void tilecore_note_parallel(tilecore_record *record, double pace, double callers_pace, int threads);

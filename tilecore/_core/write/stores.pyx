@@ -9,7 +9,7 @@ from tilecore._core.resources.processor cimport cached_bytes, stream_bytes
 
 
 cdef extern from "runtime/learn_stores.h" nogil:
-    bint tilecore_bypasses(const char *dst, Py_ssize_t nbytes, Py_ssize_t bound, long long *begin)
+    bint tilecore_stores_bypass(const char *dst, Py_ssize_t nbytes, Py_ssize_t bound, long long *begin)
     void tilecore_note_written(const char *dst, Py_ssize_t nbytes, bint streams, long long begin)
 
 
@@ -22,7 +22,7 @@ cdef Stores choose_stores(const char *dst, Py_ssize_t nbytes, bint prefaulted, l
     begin[0] = 0
     if not prefaulted:
         return ORDINARY if nbytes < cached_bytes else ORDINARY_IN_ORDER
-    if nbytes >= stream_bytes // 2 and tilecore_bypasses(dst, nbytes, stream_bytes, begin):
+    if nbytes >= stream_bytes // 2 and tilecore_stores_bypass(dst, nbytes, stream_bytes, begin):
         return PAST_CACHES
     return ORDINARY
 

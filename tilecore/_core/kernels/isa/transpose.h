@@ -183,7 +183,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose_cell)(const tilecore_trans
                                                             ptrdiff_t height, ptrdiff_t back, ptrdiff_t c,
                                                             ptrdiff_t width)
 {
-    const ptrdiff_t item = whole->item, n = 16 / item, tall = item < 16 ? 2 * n : 1;
+    const ptrdiff_t item = whole->item, n = 16 / item, tile_rows = item < 16 ? 2 * n : 1;
     const char *from = whole->src + (r - back) * whole->src_pitch + c * item;
     char *const dst = whole->dst + c * whole->dst_pitch + r * item, *const to = whole->out ? whole->out : dst;
     const ptrdiff_t to_pitch = whole->out ? (back + height) * item : whole->dst_pitch;
@@ -193,7 +193,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose_cell)(const tilecore_trans
         for (i = 0; i < back + height; i++) TILECORE_NAME(copy_short)(whole->lines + 64 * i, from + i * pitch, 64);
         from = whole->lines, pitch = 64;
     }
-    if (back + height < tall || width < n) {
+    if (back + height < tile_rows || width < n) {
         TILECORE_NAME(transpose_edge)(dst, whole->dst_pitch, from + back * pitch, pitch, height, width, item);
         return;
     }
@@ -232,17 +232,17 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
                                                        ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns,
                                                        ptrdiff_t item, int store_mode, char *cells)
 {
-    const ptrdiff_t n = 16 / item, tall = item < 16 ? 2 * n : 1, cell = 64 / item;
+    const ptrdiff_t n = 16 / item, tile_rows = item < 16 ? 2 * n : 1, cell = 64 / item;
     const int stream = cells && store_mode == TILECORE_BY_STREAM;
     const int staged = cells && src_pitch % TILECORE_ALIAS_BYTES == 0 && columns >= n;
     const int by_columns = store_mode == TILECORE_BY_COLUMNS && (item == 4 || item == 8) && src_pitch % 256 != 0;
     const tilecore_transposition whole = {dst, dst_pitch, src, src_pitch, rows, item, staged ? cells : NULL,
                                           stream ? cells + TILECORE_CELL_BYTES / 2 : NULL, by_columns};
-    ptrdiff_t most = TILECORE_CELL_ROWS, r, c, height, width;
-    if (stream) most = item < 8 ? 128 / item : (ptrdiff_t)TILECORE_PREFETCHED_ROWS;
+    ptrdiff_t max_height = TILECORE_CELL_ROWS, r, c, height, width;
+    if (stream) max_height = item < 8 ? 128 / item : (ptrdiff_t)TILECORE_PREFETCHED_ROWS;
     TILECORE_ASSERT(item > 0 && item <= 16 && 16 % item == 0 && rows > 0 && columns > 0);
     TILECORE_ASSERT(columns == 1 || dst_pitch >= rows * item || -dst_pitch >= rows * item);
-    if (!stream && !staged && rows >= tall && columns >= n && /* nothing is read again, or all from the caches */
+    if (!stream && !staged && rows >= tile_rows && columns >= n && /* nothing is read again, or all from the caches */
         (item == 16 || 2 * rows * columns * item <= TILECORE_FIRST_CACHE_BYTES ||
          (rows <= TILECORE_CELL_ROWS && !by_columns))) {
         TILECORE_NAME(transpose_tiles)(dst, dst_pitch, src, src_pitch, rows, columns, item);
@@ -250,9 +250,9 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
     }
     for (r = 0; r < rows; r += height) {
         const ptrdiff_t back = stream && r > 0 ? cell : 0;
-        if (r > 0 && rows - r + back < tall) r = rows - tall; /* all cells but the first are at least a tile high */
+        if (r > 0 && rows - r + back < tile_rows) r = rows - tile_rows; /* only the first may be lower than a tile */
         height = rows - r;
-        if (height > most) height = most;
+        if (height > max_height) height = max_height;
         for (c = 0; c < columns; c += width) {
             width = staged && c == 0 ? cell - (ptrdiff_t)((uintptr_t)src & 63) / item : cell;
             if (c > 0 && columns - c < n) c = columns - n;

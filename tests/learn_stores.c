@@ -12,7 +12,7 @@ static char memory[64];
 static void say(const char *dst, ptrdiff_t bytes)
 {
     const ptrdiff_t before = tilecore_hot[0][2];
-    const int streams = tilecore_bypasses(dst, bytes, 15, &(long long){0});
+    const int streams = tilecore_stores_bypass(dst, bytes, 15, &(long long){0});
     printf("%s%d ", tilecore_hot[0][2] > before ? "learns" : "", streams);
 }
 
@@ -23,7 +23,7 @@ static void loop(ptrdiff_t bytes, ptrdiff_t bound, int ordinary, int past)
     int k, run = 0, last = bytes >= bound;
     for (k = 0; k < 300; k++) {
         long long begin = 0;
-        const int now = tilecore_bypasses(memory, bytes, bound, &begin);
+        const int now = tilecore_stores_bypass(memory, bytes, bound, &begin);
         if (now != last) printf("%d%c ", run, last ? 's' : 'o'), run = 0;
         nanoseconds += 1000 * ((now ? past : ordinary) + (++run <= 5 || k % 7 == 0 ? 1000 : 0));
         tilecore_note_written(memory, bytes, last = now, begin);
