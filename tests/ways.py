@@ -151,7 +151,7 @@ def each_way(oracle, x, reps):
 @st.composite
 def inputs(draw):
     shape = tuple(draw(SHAPES))
-    assume(math.prod(shape) <= 4000)
+    assume(math.prod(filter(None, shape)) <= 4000)  # NumPy limits the other axes of an empty array too
     x = make_items(shape, draw(st.sampled_from(PLAIN + REFERRING)), draw(st.integers(0, 5)))
     layout = draw(st.sampled_from(["C", "any", "any", "broadcast", "unaligned"]))
     if layout == "any":
