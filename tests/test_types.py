@@ -61,7 +61,7 @@ def test_stubs_are_those_of_the_modules(tmp_path, check):
         "tilecore._core.request.(arguments|integers|overlaps)\ntilecore._core.*NAMES\n"
         "tilecore._core.request.errors.(has_plain_text|is_known|module_name|shorten)\n"
         "tilecore._core.resources.(process_state|processor)\ntilecore._core.write.[a-z]+\n"
-        "tilecore._core.(arrays|numpy_tile).numpy_tile\ntilecore._cli.site.sitecustomize\n"
+        "tilecore._core.(arrays|replacement).numpy_tile\ntilecore._cli.site.sitecustomize\n"
         # What makes the first two has no types; NumPy 2.5 makes the third in a way that mypy 2.4 does not know.
         "tilecore.(integrations.(numba.on_stack|openvino_op.Tile)|_dialects.dialect.Array)\n" + torch
     )
