@@ -139,6 +139,20 @@ print(numpys(x, 2).flags.owndata, numpy.tile is numpys)
     assert run(sys.executable, "-c", code, cwd=tmp_path) == "True True\nFalse False\n"
 
 
+def test_numpys_function_without_a_pointer(run, tmp_path):
+    """The error is about that, whatever function has its name now."""
+    code = """
+import numpy
+numpy.tile = numpy.lib._shape_base_impl.tile = numpy.tile.__wrapped__
+import tilecore
+numpy.tile = lambda A, reps: A
+try: tilecore.replace_numpy_tile()
+except RuntimeError as error: print(error)
+"""
+    told = "numpy.tile cannot be replaced: it is not called by a pointer of NumPy's\n"
+    assert run(sys.executable, "-c", code, cwd=tmp_path) == told
+
+
 END = """
 import builtins, os, sys, numpy, tilecore
 class AtEnd:

@@ -16,6 +16,7 @@ cdef extern from "Python.h":
         const char *tp_name
         PyObject *tp_dict
         Py_ssize_t tp_vectorcall_offset
+    PyTypeObject *Py_TYPE(object)
     void PyType_Modified(PyTypeObject *type) noexcept
 
 

@@ -15,12 +15,11 @@ import numpy
 cimport cython
 from cpython.object cimport PyCFunction, PyMethodDef, PyObject
 
-from tilecore._core.numpy_api cimport PyTypeObject
+from tilecore._core.numpy_api cimport Py_TYPE
 
 
 cdef extern from "Python.h":
     enum: METH_FASTCALL, METH_KEYWORDS
-    PyTypeObject *Py_TYPE(object)
     vectorcallfunc PyVectorcall_Function(object)
     object PyCFunction_New(PyMethodDef *method, object own)
 
@@ -51,7 +50,7 @@ cdef vectorcallfunc installed = numpy_vectorcall  # what this copy of tilecore l
 cdef install(vectorcallfunc function):
     """Let Python call `function`, until `uninstall` gets the token that is returned."""
     latest = getattr(sys.modules.get("numpy"), "tile", None)
-    if type(latest) is type(tile_object) and latest is not tile_object:
+    if tile_pointer != NULL and type(latest) is type(tile_object) and latest is not tile_object:
         raise RuntimeError("numpy.tile cannot be replaced: NumPy's module was reloaded")
     token = object()
     with cython.critical_section(lock):

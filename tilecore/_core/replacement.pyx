@@ -21,7 +21,7 @@ from libc.stdlib cimport free, malloc
 from tilecore._core.arrays cimport tile_or_none
 from tilecore._core.config cimport tilecore_multiply
 from tilecore._core.numpy_api cimport (
-    MAX_RANK, PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS, PyTypeObject,
+    MAX_RANK, Py_TYPE, PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS, PyTypeObject,
 )
 from tilecore._core.plan.plan cimport fits_64_bits
 from tilecore._core.request.integers cimport as_tuple, read_fast
@@ -33,13 +33,13 @@ cnp.import_array()
 
 cdef extern from "Python.h":
     Py_ssize_t PyVectorcall_NARGS(size_t n) noexcept
-    PyTypeObject *Py_TYPE(object)
     PyObject *_PyType_Lookup(PyTypeObject *type, object name) noexcept  # borrowed
 
 
 # These are C variables, because Python clears the module's names at exit.
 cdef object is_finalizing = sys.is_finalizing
 cdef object tilecore_tile = tile, tile_by_numpy = numpy_tile
+# NumPy's function for arrays that were converted: it asks no `__array_function__`.
 cdef object tile_without_dispatch = getattr(getattr(numpy_tile, "__self__", None), "_implementation", None)
 cdef object memmap = numpy.memmap, ndarrays = numpy.ndarray.__array_function__, protocol = "__array_function__"
 

@@ -1,3 +1,4 @@
+# cython: binding=False
 """The block of a profile. As replace_numpy_tile, it is compiled, so that no signal handler raises halfway."""
 
 import sys

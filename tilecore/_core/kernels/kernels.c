@@ -99,8 +99,8 @@ ptrdiff_t tilecore_l3_bytes(void) { return 0; }
 static const tilecore_processor tilecore_processors[] = {
     {TILECORE_IS_AMD | TILECORE_HAS_QUICK_MOVSB, 4, TILECORE_MOVSB_BYTES}, /* Zen 5 */
     {TILECORE_HAS_QUICK_MOVSB, 2, TILECORE_MOVSB_BYTES},                   /* Emerald Rapids, Granite Rapids */
-    {TILECORE_IS_AMD | TILECORE_HAS_AVX512VBMI, 3, PTRDIFF_MAX},         /* Zen 4 */
-    {0, 2, PTRDIFF_MAX},                                                 /* all others; measured on Zen 3 */
+    {TILECORE_IS_AMD | TILECORE_HAS_AVX512VBMI, 3, PTRDIFF_MAX},           /* Zen 4 */
+    {0, 2, PTRDIFF_MAX},                                                   /* all others; measured on Zen 3 */
 };
 
 const tilecore_processor *tilecore_find_processor(unsigned features)

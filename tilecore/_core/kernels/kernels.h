@@ -139,7 +139,7 @@ typedef struct tilecore_row_kernel {
 /* ---------------------------------------------------------------- instruction sets */
 enum {
     TILECORE_CELL_ROWS = 128,
-    TILECORE_PREFETCHED_ROWS = 16, /* so many rows below */
+    TILECORE_PREFETCHED_ROWS = 16, /* a transposition prefetches a line of the row so many rows below */
     TILECORE_CELL_BYTES = 2 * (TILECORE_CELL_ROWS + 64) * 64, /* of source and output: their lines, and 64 before */
     /* Rows that lie whole multiples of this apart compete for a few lines of the first-level cache. So a transposition
      * first copies their lines to cells, their panels are squares, and rows in scratch lie a line farther apart. */
@@ -193,8 +193,8 @@ enum { TILECORE_HAS_QUICK_MOVSB = 1 };
 
 /* What is faster on a processor: no instruction reports it. */
 typedef struct tilecore_processor {
-    unsigned has;         /* bits of tilecore_features */
-    int quarters;         /* of the last cache, from which on outputs are written past the caches */
+    unsigned has;          /* bits of tilecore_features */
+    int quarters;          /* of the last cache, from which on outputs are written past the caches */
     ptrdiff_t movsb_bytes; /* blocks from this size on are copied by REP MOVSB */
 } tilecore_processor;
 

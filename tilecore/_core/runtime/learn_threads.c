@@ -29,12 +29,12 @@
 /* Counters, at first 0. */
 struct tilecore_record {
     ptrdiff_t callers_pace; /* the pace of the caller's part in the last call with workers */
-    ptrdiff_t factor; /* the pace of serial calls over `callers_pace`, smoothed */
-    ptrdiff_t slowdown; /* the pace with workers over that of serial calls, smoothed */
-    ptrdiff_t next;   /* n > 0: the next n calls are serial; n < 0: -n calls with workers, then a serial one */
-    ptrdiff_t parallel;       /* calls with workers since the last serial one */
-    ptrdiff_t pause;          /* the last one: calls with workers between two serial ones */
-    ptrdiff_t backoff;        /* how many calls the last loss made serial; each gain makes it smaller */
+    ptrdiff_t factor;       /* the pace of serial calls over `callers_pace`, smoothed */
+    ptrdiff_t slowdown;     /* the pace with workers over that of serial calls, smoothed */
+    ptrdiff_t next;         /* n > 0: the next n calls are serial; n < 0: -n calls with workers, then a serial one */
+    ptrdiff_t parallel;     /* calls with workers since the last serial one */
+    ptrdiff_t pause;        /* the last one: calls with workers between two serial ones */
+    ptrdiff_t backoff;      /* how many calls the last loss made serial; each gain makes it smaller */
 };
 
 static tilecore_record tilecore_records[TILECORE_TASK_KINDS][2][2][TILECORE_SIZE_CLASSES];

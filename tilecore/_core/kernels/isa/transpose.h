@@ -239,7 +239,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
     const tilecore_transposition whole = {dst, dst_pitch, src, src_pitch, rows, item, staged ? cells : NULL,
                                           stream ? cells + TILECORE_CELL_BYTES / 2 : NULL, by_columns};
     ptrdiff_t max_height = TILECORE_CELL_ROWS, r, c, height, width;
-    if (stream) max_height = item < 8 ? 128 / item : (ptrdiff_t)TILECORE_PREFETCHED_ROWS;
+    if (stream) max_height = item < 8 ? 128 / item : (ptrdiff_t)TILECORE_PREFETCHED_ROWS; /* two lines or more */
     TILECORE_ASSERT(item > 0 && item <= 16 && 16 % item == 0 && rows > 0 && columns > 0);
     TILECORE_ASSERT(columns == 1 || dst_pitch >= rows * item || -dst_pitch >= rows * item);
     if (!stream && !staged && rows >= tile_rows && columns >= n && /* nothing is read again, or all from the caches */
